@@ -1,0 +1,2 @@
+//! The loxia command.
+fn main() {}

@@ -1,0 +1,4 @@
+//! From a model directory to a scorer.
+
+pub mod layout;
+mod tokenizer;
