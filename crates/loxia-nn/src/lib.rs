@@ -1,1 +1,50 @@
-//! Placeholder.
+//! Numbers only: packed batches, kernels, and the forward pass of encoders of the BERT class.
+//!
+//! The way through the crate:
+//! 1. [`EncoderShape`] and [`EncoderWeights`] describe a model; [`CpuEncoder::new`] checks every tensor and packs
+//!    it for a [`Kernel`].
+//! 2. [`plan_batches`] groups sequences by length, [`PackedBatch`] holds a group back to back. There is no
+//!    padding anywhere.
+//! 3. [`EncoderBackend::forward`] returns the last hidden states of the rows a head asks for; [`Dense`] is such
+//!    a head's affine map.
+//!
+//! # The same bits
+//!
+//! For one kernel, a sequence's hidden states do not depend on what else is in the batch, on its place there,
+//! on the number of threads or on which rows are asked for. Each output of a product is one chain of
+//! additions over its inputs, in order, whatever tile computed it; attention and norms reduce within a row,
+//! in an order fixed by the row's length. General matrix libraries do not promise that.
+//!
+//! # Threads
+//!
+//! Work is shared among the threads of the current rayon pool by blocks of rows; a batch of one block stays
+//! on the calling thread.
+//!
+//! # What it does not do
+//!
+//! Files, tokens and texts are not known here. There is no backward pass yet, and no precision but `f32`.
+#![warn(missing_docs)]
+
+mod activation;
+mod backend;
+mod batch;
+mod dense;
+mod encoder;
+mod error;
+mod kernel;
+mod kernels;
+mod memory;
+mod plan;
+mod shape;
+mod weights;
+
+pub use activation::Activation;
+pub use backend::EncoderBackend;
+pub use batch::{AttentionPattern, PackedBatch};
+pub use dense::Dense;
+pub use encoder::CpuEncoder;
+pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use plan::plan_batches;
+pub use shape::{EncoderShape, RelativeBuckets};
+pub use weights::{EncoderWeights, LayerNorm, LayerWeights, Linear};

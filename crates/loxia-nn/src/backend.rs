@@ -1,0 +1,19 @@
+//! The seam between encoders and what computes them.
+
+use crate::{EncoderShape, PackedBatch, Result};
+
+/// An encoder on some device: a packed batch in, rows of the last hidden states out.
+///
+/// A sequence's hidden states never depend on what else is in the batch, on its place there, on the number of
+/// threads or on which rows are asked for: the same backend and weights give the same bits.
+pub trait EncoderBackend: Send + Sync {
+    /// Computes the last hidden states of `rows`, token indices of the packed batch in any order, into
+    /// `out`, `[rows.len()][hidden]`.
+    fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()>;
+
+    /// Shape of the encoder.
+    fn shape(&self) -> &EncoderShape;
+
+    /// One line for people: device, kernel, precision.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,60 @@
+//! Weights packed once for the kernel that will read them.
+
+use super::Isa;
+use crate::Linear;
+use crate::memory::Buffer;
+
+/// One or more affine maps of the same input, side by side, in panels.
+///
+/// A panel holds the weights of a few neighbouring outputs, `[inputs][panel width]`, so that the inner loop of
+/// a product reads memory in order; the last panel is filled up with zeros.
+pub(crate) struct Packed {
+    panels: Buffer,
+    bias: Buffer,
+    inputs: usize,
+    outputs: usize,
+    width: usize,
+}
+
+impl Packed {
+    /// Packs maps whose shapes were checked and whose inputs agree; their outputs are concatenated.
+    pub(crate) fn new(isa: Isa, maps: &[&Linear]) -> Self {
+        Self::with_width(isa.panel_width(), maps)
+    }
+
+    /// Packs into panels of a given width.
+    pub(crate) fn with_width(width: usize, maps: &[&Linear]) -> Self {
+        let inputs = maps[0].inputs;
+        let outputs: usize = maps.iter().map(|map| map.outputs).sum();
+        let padded = outputs.next_multiple_of(width);
+        let mut panels = Buffer::zeros(padded * inputs);
+        let mut bias = Buffer::zeros(padded);
+        let rows = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs));
+        for (output, row) in rows.enumerate() {
+            let panel = &mut panels[output / width * width * inputs..][..width * inputs];
+            let column = panel[output % width..].iter_mut().step_by(width);
+            column.zip(row).for_each(|(place, &weight)| *place = weight);
+        }
+        let mut first = 0;
+        for map in maps {
+            if let Some(values) = &map.bias {
+                bias[first..first + map.outputs].copy_from_slice(values);
+            }
+            first += map.outputs;
+        }
+        Packed { panels, bias, inputs, outputs, width }
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The panels in order, each `[inputs][width]`, with their biases, `[width]`.
+    pub(crate) fn panels(&self) -> impl Iterator<Item = (&[f32], &[f32])> {
+        self.panels.chunks_exact(self.width * self.inputs).zip(self.bias.chunks_exact(self.width))
+    }
+}

@@ -1,0 +1,56 @@
+//! Grouping sequences into batches.
+
+/// Groups sequences by length into batches of at most `token_budget` tokens.
+///
+/// Longest first, so that memory peaks at once and not near the end; equal lengths keep their order, so the
+/// plan is a function of the lengths alone. A sequence longer than the budget gets a batch of its own.
+///
+/// ```
+/// let plan = loxia_nn::plan_batches(&[3, 9, 4, 3], 8);
+/// assert_eq!(plan, [vec![1], vec![2, 0], vec![3]]);
+/// ```
+pub fn plan_batches(lengths: &[usize], token_budget: usize) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let mut room = 0;
+    for index in order {
+        match batches.last_mut() {
+            Some(batch) if lengths[index] <= room => {
+                room -= lengths[index];
+                batch.push(index);
+            }
+            _ => {
+                room = token_budget.saturating_sub(lengths[index]);
+                batches.push(vec![index]);
+            }
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_sequence_comes_once_and_budgets_hold(
+            lengths in prop::collection::vec(0usize..50, 0..60),
+            budget in 0usize..120,
+        ) {
+            let plan = plan_batches(&lengths, budget);
+            let mut seen: Vec<usize> = plan.iter().flatten().copied().collect();
+            let longest_first = seen.windows(2).all(|pair| lengths[pair[0]] >= lengths[pair[1]]);
+            prop_assert!(longest_first);
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..lengths.len()).collect::<Vec<_>>());
+            for batch in &plan {
+                let tokens: usize = batch.iter().map(|&index| lengths[index]).sum();
+                prop_assert!(tokens <= budget || batch.len() == 1);
+            }
+        }
+    }
+}
