@@ -73,9 +73,11 @@ fn ndcg(ranking: &JudgedRanking, depth: usize, gain: impl Fn(u32) -> f64) -> f64
         Grade::Level(level) if *level > 0 => Some((position, *level)),
         _ => None,
     });
-    let found: f64 = levels.map(discounted).sum();
+    // Not `sum`: over nothing that is negative zero, which would be printed as such.
+    let add = |sum: f64, term: f64| sum + term;
+    let found = levels.map(discounted).fold(0.0, add);
     let positive = ranking.levels().iter().copied().take_while(|&level| level > 0);
-    let ideal: f64 = positive.take(depth).enumerate().map(discounted).sum();
+    let ideal = positive.take(depth).enumerate().map(discounted).fold(0.0, add);
     if ideal > 0.0 { found / ideal } else { 0.0 }
 }
 
