@@ -83,8 +83,7 @@ pub(crate) fn read_qrels(path: &Path) -> Qrels {
 }
 
 /// trec_eval's output: query, then measure, then the value as printed.
-pub(crate) fn read_output(path: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
-    let text = String::from_utf8(bytes(path)).unwrap();
+pub(crate) fn parse_output(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut output: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
