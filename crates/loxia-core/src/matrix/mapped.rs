@@ -12,8 +12,8 @@ use super::sparse_block::{BlockRows, fault};
 use super::sparse_writer::block_bytes;
 use super::spec::{id_digests, layout_of};
 use super::tile_log::{TileRecord, read_log};
-use super::{COL_IDS_FILE, LOG_FILE, MATRIX_KIND, ROW_IDS_FILE, RowView, SparseRow, Storage, TileGrid};
-use crate::artefact::{MANIFEST_FILE, Manifest, io_error, read_id_list};
+use super::{COL_IDS_FILE, LOG_FILE, ROW_IDS_FILE, RowView, SparseRow, Storage, TileGrid};
+use crate::artefact::{ArtefactKind, MANIFEST_FILE, Manifest, io_error, read_id_list};
 use crate::{Error, IdTable, Result};
 
 /// Maps the first `length` bytes of a file that has at least so many; nothing for an empty file, which
@@ -60,8 +60,8 @@ pub(super) struct MappedMatrix {
 
 impl MappedMatrix {
     /// Opens a directory and returns it with its ids. Sizes are compared before anything is allocated.
-    pub(super) fn open(directory: &Path) -> Result<(Self, IdTable, IdTable)> {
-        let manifest = Manifest::read(directory, MATRIX_KIND)?;
+    pub(super) fn open(directory: &Path, kind: ArtefactKind) -> Result<(Self, IdTable, IdTable)> {
+        let manifest = Manifest::read(directory, kind)?;
         let manifest_path = directory.join(MANIFEST_FILE);
         let (storage, grid) = layout_of(&manifest).map_err(|what| Error::corrupt(&manifest_path, what))?;
         let [rows_digest, cols_digest] = id_digests(&manifest);

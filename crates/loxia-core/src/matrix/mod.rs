@@ -36,7 +36,7 @@ pub use grid::{TileGrid, TileShape};
 pub use row::{RowView, SparseRow};
 pub use score_matrix::ScoreMatrix;
 pub use sparse_writer::SparseMatrixWriter;
-pub use spec::{MATRIX_KIND, MatrixSpec, Storage};
+pub use spec::{EMBEDDINGS_KIND, MATRIX_KIND, MatrixSpec, Storage};
 
 const ROW_IDS_FILE: &str = "rows.ids";
 const COL_IDS_FILE: &str = "cols.ids";

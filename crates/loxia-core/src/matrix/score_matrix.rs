@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::mapped::MappedMatrix;
-use super::{MatrixSpec, MatrixWriter, RowView, SparseMatrixWriter, SparseRow, Storage};
-use crate::artefact::{Existing, Manifest};
+use super::{MATRIX_KIND, MatrixSpec, MatrixWriter, RowView, SparseMatrixWriter, SparseRow, Storage};
+use crate::artefact::{ArtefactKind, Existing, Manifest};
 use crate::{Error, IdTable, Result};
 
 /// Scores of queries (rows) against items (columns), with the ids of both; every score is finite.
@@ -91,7 +91,13 @@ impl ScoreMatrix {
     ///
     /// Scores are looked at when they are asked for; [`verify`](ScoreMatrix::verify) looks at all.
     pub fn open(directory: &Path) -> Result<Self> {
-        let (mapped, row_ids, col_ids) = MappedMatrix::open(directory)?;
+        Self::open_kind(directory, MATRIX_KIND)
+    }
+
+    /// Like [`open`](ScoreMatrix::open), for a matrix whose numbers are of another kind, such as
+    /// [`EMBEDDINGS_KIND`](super::EMBEDDINGS_KIND).
+    pub fn open_kind(directory: &Path, kind: ArtefactKind) -> Result<Self> {
+        let (mapped, row_ids, col_ids) = MappedMatrix::open(directory, kind)?;
         Ok(ScoreMatrix { row_ids, col_ids, cells: Cells::Mapped(Box::new(mapped)) })
     }
 

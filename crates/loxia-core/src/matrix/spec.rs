@@ -13,6 +13,10 @@ use crate::{Error, IdTable, Result};
 /// Kind and format version of matrix directories.
 pub const MATRIX_KIND: ArtefactKind = ArtefactKind { name: "score-matrix", version: 1 };
 
+/// Kind and format version of directories of vectors: a dense matrix whose rows are texts and whose columns
+/// are dimensions, named by their numbers.
+pub const EMBEDDINGS_KIND: ArtefactKind = ArtefactKind { name: "embeddings", version: 1 };
+
 /// Digests of the two id lists, beside those of the caller.
 const ROWS: &str = "rows";
 const COLS: &str = "cols";
@@ -47,6 +51,8 @@ impl fmt::Display for Storage {
 /// ```
 #[derive(Debug, Clone)]
 pub struct MatrixSpec<'a> {
+    /// What the numbers are: [`MATRIX_KIND`] or [`EMBEDDINGS_KIND`].
+    pub kind: ArtefactKind,
     /// Ids of the rows.
     pub row_ids: &'a IdTable,
     /// Ids of the columns.
@@ -66,13 +72,19 @@ impl<'a> MatrixSpec<'a> {
     pub fn dense(row_ids: &'a IdTable, col_ids: &'a IdTable) -> Self {
         let tile = TileShape::for_matrix(row_ids.len(), col_ids.len());
         let (digests, command) = (BTreeMap::new(), String::new());
-        MatrixSpec { row_ids, col_ids, storage: Storage::Dense, tile, digests, command }
+        MatrixSpec { kind: MATRIX_KIND, row_ids, col_ids, storage: Storage::Dense, tile, digests, command }
     }
 
     /// A sparse matrix in tiles of 16 rows.
     pub fn sparse(row_ids: &'a IdTable, col_ids: &'a IdTable) -> Self {
         let tile = TileShape { rows: row_ids.len().clamp(1, 16), cols: col_ids.len().max(1) };
         MatrixSpec { storage: Storage::Sparse, tile, ..Self::dense(row_ids, col_ids) }
+    }
+
+    /// Says what the numbers are.
+    pub fn kind(mut self, kind: ArtefactKind) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// Chooses the extents of a tile; a sparse tile keeps its width.
@@ -102,7 +114,7 @@ impl<'a> MatrixSpec<'a> {
         if let Some(name) = [ROWS, COLS].into_iter().find(|&name| self.digests.contains_key(name)) {
             return Err(Error::Invalid(format!("the digest {name:?} is that of the matrix's own ids")));
         }
-        let mut manifest = Manifest::new(MATRIX_KIND);
+        let mut manifest = Manifest::new(self.kind);
         manifest.shape = vec![self.row_ids.len() as u64, self.col_ids.len() as u64];
         manifest.dtype = "f32".to_owned();
         manifest.digests = self.digests.clone();
@@ -119,7 +131,7 @@ impl<'a> MatrixSpec<'a> {
     pub(super) fn check(&self, directory: &Path) -> Result<Manifest> {
         const ADVICE: &str = "go on with what it was begun with, or give --overwrite to begin again";
         let path = directory.join(MANIFEST_FILE);
-        let found = Manifest::read(directory, MATRIX_KIND)?;
+        let found = Manifest::read(directory, self.kind)?;
         let expected = self.manifest()?;
         let differs = |field: &str, found: String, expected: String| {
             if found == expected { Ok(()) } else { Err(mismatch(&path, field, found, expected, ADVICE)) }
