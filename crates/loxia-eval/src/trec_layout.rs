@@ -42,7 +42,7 @@ pub fn write_trec_eval(
     });
     if per_query {
         for (query, values) in evaluation.per_query() {
-            for (column, measure) in order.iter().filter(|(_, measure)| measure.printed_per_query()) {
+            for (column, measure) in order.iter().filter(|(_, measure)| measure.is_per_query()) {
                 write_line(out, measure, query.as_str(), values[*column])?;
             }
         }

@@ -80,13 +80,14 @@ impl Measure {
         (block, within)
     }
 
-    /// Whether trec_eval prints it for single queries.
-    pub(crate) fn printed_per_query(&self) -> bool {
+    /// Whether a value for a single query says anything: not for the number of queries and for what is
+    /// defined over all of them; trec_eval prints neither.
+    pub fn is_per_query(&self) -> bool {
         !matches!(self.kind, Kind::NumQueries | Kind::GeometricAveragePrecision)
     }
 
     /// Whether its values are whole numbers.
-    pub(crate) fn is_count(&self) -> bool {
+    pub fn is_count(&self) -> bool {
         self.aggregation() == super::Aggregation::Sum
     }
 }
