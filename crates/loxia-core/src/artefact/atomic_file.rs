@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::Existing;
-use super::durable::{exists, io_error, rename_durably, sibling, unique_suffix};
+use super::durable::{exists, io_error, rename_durably};
+use super::temporary::Temporary;
 use crate::{Error, Result};
 
 /// A buffered file on its way to its final name; errors speak of that name.
@@ -16,10 +17,9 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Creates `temporary`, which must not exist, for what will be `target`.
-    pub(super) fn create(temporary: &Path, target: &Path) -> Result<Self> {
-        let file = File::create_new(temporary).map_err(io_error(temporary, "create"))?;
-        Ok(OutputFile { target: target.to_owned(), file: BufWriter::with_capacity(1 << 16, file) })
+    /// Buffers a new file that will be `target`.
+    pub(super) fn new(file: File, target: &Path) -> Self {
+        OutputFile { target: target.to_owned(), file: BufWriter::with_capacity(1 << 16, file) }
     }
 
     /// Writes all bytes; an error names the file.
@@ -68,13 +68,13 @@ pub fn write_file_atomically<E: From<Error>>(
     write: impl FnOnce(&mut OutputFile) -> Result<(), E>,
 ) -> Result<(), E> {
     let target = replaceable_file(path, existing)?;
-    let temporary = RemoveOnDrop(sibling(&target, &unique_suffix(".partial"))?);
-    let mut output = OutputFile::create(&temporary.0, &target)?;
+    let (temporary, file) = Temporary::file(&target)?;
+    let mut output = OutputFile::new(file, &target);
     write(&mut output)?;
     output.finish()?;
     // Someone else may have made it since; between here and the rename is a gap of microseconds.
     let target = replaceable_file(path, existing)?;
-    rename_durably(&temporary.0, &target)?;
+    rename_durably(temporary.path(), &target)?;
     Ok(())
 }
 
@@ -92,14 +92,5 @@ fn replaceable_file(path: &Path, existing: Existing) -> Result<PathBuf> {
         Ok(target)
     } else {
         Err(Error::Invalid(format!("{} is not a regular file and will not be replaced", path.display())))
-    }
-}
-
-/// After the rename the name is gone and nothing is removed.
-struct RemoveOnDrop(PathBuf);
-
-impl Drop for RemoveOnDrop {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
     }
 }

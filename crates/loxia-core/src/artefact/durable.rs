@@ -23,13 +23,6 @@ pub(crate) fn sibling(path: &Path, suffix: &str) -> Result<PathBuf> {
     Ok(path.with_file_name(name))
 }
 
-/// A suffix no other writer of this machine uses at the moment.
-pub(crate) fn unique_suffix(stem: &str) -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    format!("{stem}-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
-}
-
 /// Whether anything has this name, a dangling link included.
 pub(crate) fn exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {

@@ -18,6 +18,7 @@ mod digest;
 mod durable;
 mod id_list;
 mod manifest;
+mod temporary;
 mod writer;
 
 pub use atomic_file::{OutputFile, write_file_atomically};

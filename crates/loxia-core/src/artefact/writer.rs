@@ -1,11 +1,10 @@
 //! Directories that appear whole.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::durable::{
-    exists, io_error, remove_directory, rename_durably, sibling, sync_directory, unique_suffix,
-};
+use super::durable::{exists, io_error, remove_directory, rename_durably, sibling, sync_directory};
+use super::temporary::{Temporary, unique_suffix};
 use super::{Existing, MANIFEST_FILE, Manifest, OutputFile};
 use crate::{Error, Result};
 
@@ -31,7 +30,7 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct ArtefactWriter {
     target: PathBuf,
-    temporary: PathBuf,
+    temporary: Temporary,
     existing: Existing,
     marker: String,
 }
@@ -46,16 +45,15 @@ impl ArtefactWriter {
     /// `manifest.json`.
     pub fn create_marked(path: impl Into<PathBuf>, existing: Existing, marker: &str) -> Result<Self> {
         let target = path.into();
-        let temporary = sibling(&target, &unique_suffix(".partial"))?;
         check_replaceable(&target, existing, marker)?;
-        fs::create_dir(&temporary).map_err(io_error(&temporary, "create"))?;
+        let temporary = Temporary::directory(&target)?;
         Ok(ArtefactWriter { target, temporary, existing, marker: marker.to_owned() })
     }
 
     /// The temporary directory, for writers that need more than a stream. What they put there they sync
     /// themselves.
     pub fn directory(&self) -> &Path {
-        &self.temporary
+        self.temporary.path()
     }
 
     /// Adds a file of the given name and syncs it.
@@ -64,7 +62,9 @@ impl ArtefactWriter {
         name: &str,
         write: impl FnOnce(&mut OutputFile) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut output = OutputFile::create(&self.temporary.join(name), &self.target.join(name))?;
+        let path = self.directory().join(name);
+        let file = File::create_new(&path).map_err(io_error(&path, "create"))?;
+        let mut output = OutputFile::new(file, &self.target.join(name));
         write(&mut output)?;
         Ok(output.finish()?)
     }
@@ -76,15 +76,8 @@ impl ArtefactWriter {
 
     /// Gives the artefact its name. On error the old one, if any, is in its place.
     pub fn commit(self) -> Result<()> {
-        sync_directory(&self.temporary)?;
-        replace_directory(&self.temporary, &self.target, self.existing, &self.marker)
-    }
-}
-
-impl Drop for ArtefactWriter {
-    fn drop(&mut self) {
-        // After a commit the name is gone and nothing is removed.
-        let _ = fs::remove_dir_all(&self.temporary);
+        sync_directory(self.directory())?;
+        replace_directory(self.directory(), &self.target, self.existing, &self.marker)
     }
 }
 
@@ -115,7 +108,7 @@ pub(crate) fn replace_directory(from: &Path, target: &Path, existing: Existing, 
     if !exists(target)? {
         return rename_durably(from, target);
     }
-    let aside = sibling(target, &unique_suffix(".old"))?;
+    let aside = sibling(target, &unique_suffix(".old-"))?;
     fs::rename(target, &aside).map_err(io_error(target, "move aside"))?;
     if let Err(error) = rename_durably(from, target) {
         // Best effort: the first error is the one to report.
