@@ -1,6 +1,12 @@
 //! The commands, one file each.
 
 mod completions;
+mod demo;
+mod doctor;
+mod embed;
+mod rerank;
+mod retrieve;
+mod score;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -28,15 +34,25 @@ pub(crate) struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write shell completions
+    Rerank(rerank::RerankFlags),
+    Score(score::ScoreFlags),
+    Embed(embed::EmbedFlags),
+    Retrieve(retrieve::RetrieveFlags),
+    Demo(demo::DemoFlags),
+    Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
-    /// Write manual pages, one for each command
     Man(completions::ManFlags),
 }
 
 /// Runs a parsed command.
 pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
     match command {
+        Command::Rerank(flags) => rerank::run(flags, context),
+        Command::Score(flags) => score::run(flags, context),
+        Command::Embed(flags) => embed::run(flags, context),
+        Command::Retrieve(flags) => retrieve::run(flags, context),
+        Command::Demo(flags) => demo::run(flags, context),
+        Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
         Command::Man(flags) => completions::man(flags, context),
     }
