@@ -1,4 +1,4 @@
 //! From a model directory to a scorer.
 
 pub mod layout;
-mod tokenizer;
+pub mod tokenizer;

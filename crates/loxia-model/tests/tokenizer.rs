@@ -1,0 +1,1 @@
+//! Tokenizers against what transformers gives.
