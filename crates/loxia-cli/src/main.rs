@@ -1,2 +1,48 @@
-//! The loxia command.
-fn main() {}
+//! The command `loxia`: parse, run, exit code.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | failed |
+//! | 2 | usage: flags that are missing, unknown or do not fit together |
+//! | 3 | done, but some inputs were skipped (counted and listed) |
+//! | 4 | an artefact was refused or is corrupt |
+//! | 130 | cancelled |
+
+mod command;
+mod config;
+mod context;
+mod exit;
+mod flags;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+fn main() -> ExitCode {
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::of_error(&error),
+    };
+    let context = match context::Context::new(&cli.global) {
+        Ok(context) => context,
+        Err(error) => return exit::of_error(&error),
+    };
+    match command::run(cli.command, &context) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => exit::of_error(&error),
+    }
+}
+
+/// Parses the command line on top of the environment and the configuration file.
+fn parse() -> anyhow::Result<command::Cli> {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let command = config::with_environment(command::Cli::command());
+    let command = match config::path_from(&arguments) {
+        Some(path) => config::with_file(command, &path)?,
+        None => command,
+    };
+    let matches = command.try_get_matches_from(arguments)?;
+    Ok(command::Cli::from_arg_matches(&matches)?)
+}

@@ -107,6 +107,14 @@ impl IdTable {
         Ok(position)
     }
 
+    /// Gives back memory kept for ids still to come.
+    pub fn shrink_to_fit(&mut self) {
+        let Self { text, ends, positions, hasher } = self;
+        text.shrink_to_fit();
+        ends.shrink_to_fit();
+        positions.shrink_to_fit(|&p| hasher.hash_one(slice(text, ends, p)));
+    }
+
     /// Where an id stands, if it is there.
     pub fn position(&self, id: &str) -> Option<u32> {
         self.positions.find(self.hasher.hash_one(id), |&p| slice(&self.text, &self.ends, p) == id).copied()

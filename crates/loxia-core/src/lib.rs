@@ -16,6 +16,7 @@ pub mod artefact;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod exact;
 mod id;
 pub mod matrix;
 pub mod npy;
@@ -28,6 +29,7 @@ mod seed;
 mod text;
 
 pub use error::{Error, Result};
+pub use exact::ExactSearch;
 pub use id::{IdTable, ItemId, QueryId};
 pub use progress::{Cancel, NoProgress, Progress};
 pub use ranking::{Ranking, Scored, TopK};

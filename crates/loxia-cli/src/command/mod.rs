@@ -1,0 +1,43 @@
+//! The commands, one file each.
+
+mod completions;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::context::{Context, GlobalFlags};
+use crate::exit::Outcome;
+
+const FOOTER: &str = "\
+Every flag can also be given in the environment (--max-query as LOXIA_MAX_QUERY) or in a TOML file \
+(--config FILE); the command line wins, then the environment, then the file.
+Ranges are half-open (0..500); - is stdin or stdout.
+Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs were skipped, 4 artefact refused or corrupt, \
+130 cancelled.";
+
+/// Rank with cross-encoders: score, search, train, measure.
+#[derive(Debug, Parser)]
+#[command(name = "loxia", version, after_help = FOOTER, arg_required_else_help = true, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalFlags,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write shell completions
+    Completions(completions::CompletionFlags),
+    /// Write manual pages, one for each command
+    Man(completions::ManFlags),
+}
+
+/// Runs a parsed command.
+pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
+    match command {
+        Command::Completions(flags) => completions::completions(flags),
+        Command::Man(flags) => completions::man(flags, context),
+    }
+}

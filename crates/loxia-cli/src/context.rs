@@ -1,0 +1,114 @@
+//! What every command shares: cancelling, threads, progress, and how to speak.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use loxia::core::{Cancel, Progress};
+
+/// Flags that every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GlobalFlags {
+    /// Print results and the summary as JSON on stdout
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+    /// No progress bar and no summary; errors only
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) quiet: bool,
+    /// Threads to compute with [default: all cores]
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options")]
+    pub(crate) threads: Option<usize>,
+    /// Defaults for flags, as TOML: `max-query = 64`, or under [COMMAND]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) config: Option<std::path::PathBuf>,
+}
+
+/// The surroundings of a running command.
+pub(crate) struct Context {
+    /// Machine-readable output was asked for.
+    pub(crate) json: bool,
+    /// Only errors are to be said.
+    pub(crate) quiet: bool,
+    /// Raised by Ctrl-C.
+    pub(crate) cancel: Cancel,
+    /// Since when the command runs.
+    pub(crate) started: Instant,
+}
+
+impl Context {
+    /// Sets up the thread pool and Ctrl-C.
+    pub(crate) fn new(flags: &GlobalFlags) -> Result<Self> {
+        if let Some(threads) = flags.threads {
+            if threads == 0 {
+                return crate::exit::usage("--threads must be at least 1");
+            }
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build_global()
+                .context("cannot start the threads")?;
+        }
+        let cancel = Cancel::new();
+        let handle = cancel.clone();
+        ctrlc::set_handler(move || {
+            if handle.is_cancelled() {
+                // The second time the user means it.
+                std::process::exit(130);
+            }
+            handle.cancel();
+        })
+        .context("cannot listen for Ctrl-C")?;
+        Ok(Context { json: flags.json, quiet: flags.quiet, cancel, started: Instant::now() })
+    }
+
+    /// A progress bar on a terminal, nothing elsewhere.
+    pub(crate) fn bar(&self, total: u64, unit: &'static str) -> Bar {
+        Bar::new(total, unit, !self.quiet && std::io::stderr().is_terminal())
+    }
+
+    /// A remark for people: on stderr, unless `--quiet`.
+    pub(crate) fn say(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+/// A progress bar with rate and time left.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    done: AtomicU64,
+    started: Instant,
+}
+
+impl Bar {
+    fn new(total: u64, unit: &'static str, visible: bool) -> Self {
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style = "{wide_bar} {human_pos}/{human_len} UNIT  {per_sec}  {eta} left".replace("UNIT", unit);
+        bar.set_style(ProgressStyle::with_template(&style).expect("the template is well formed"));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Bar { bar, done: AtomicU64::new(0), started: Instant::now() }
+    }
+
+    /// Moves the start: work that an earlier run did counts for the bar, not for the rate.
+    pub(crate) fn resume_at(&self, done: u64) {
+        self.bar.set_position(done);
+        self.bar.reset_eta();
+    }
+
+    /// Removes the bar; gives what was done here and how long it took.
+    pub(crate) fn finish(&self) -> (u64, Duration) {
+        self.bar.finish_and_clear();
+        (self.done.load(Ordering::Relaxed), self.started.elapsed())
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, done: u64) {
+        self.done.fetch_add(done, Ordering::Relaxed);
+        self.bar.inc(done);
+    }
+}

@@ -1,0 +1,87 @@
+//! Exit codes, and errors as people see them.
+
+use std::process::ExitCode;
+
+use anyhow::Error;
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything was done.
+    Done,
+    /// Done, but some inputs were skipped.
+    Skipped,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> ExitCode {
+        ExitCode::from(match outcome {
+            Outcome::Done => 0,
+            Outcome::Skipped => 3,
+        })
+    }
+}
+
+/// Flags that are each fine but do not fit together, or one that is missing.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A usage error as the result of a function.
+pub(crate) fn usage<T>(message: impl Into<String>) -> anyhow::Result<T> {
+    Err(Usage(message.into()).into())
+}
+
+/// Prints an error, once, and gives its exit code.
+pub(crate) fn of_error(error: &Error) -> ExitCode {
+    if let Some(clap) = error.downcast_ref::<clap::Error>() {
+        // Help and version are "errors" of clap that go to stdout and succeed.
+        let _ = clap.print();
+        return ExitCode::from(clap.exit_code() as u8);
+    }
+    let code = code_of(error);
+    if code != 0 {
+        eprintln!("error: {}", chain(error));
+    }
+    ExitCode::from(code)
+}
+
+fn code_of(error: &Error) -> u8 {
+    use loxia::core::Error as Core;
+    for cause in error.chain() {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            // The reader of our output has seen enough.
+            return 0;
+        }
+        if cause.is::<Usage>() {
+            return 2;
+        }
+        match cause.downcast_ref::<Core>() {
+            Some(Core::Cancelled) => return 130,
+            Some(Core::Corrupt { .. } | Core::Mismatch { .. }) => return 4,
+            _ => {}
+        }
+    }
+    1
+}
+
+/// The whole chain on one line, without repeating a cause that its parent already quotes.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}

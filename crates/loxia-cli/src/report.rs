@@ -1,0 +1,156 @@
+//! The summary at the end of a command: a block for people on stderr, or one JSON object.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::context::Context;
+
+/// Facts in the order they are told.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    facts: Vec<(&'static str, String, Value)>,
+    skipped: Vec<String>,
+    skipped_count: u64,
+}
+
+/// How many skipped inputs are named; the rest are only counted.
+const NAMED: usize = 10;
+
+impl Summary {
+    /// Adds a fact with the same text for people and machines.
+    pub(crate) fn fact(&mut self, name: &'static str, value: impl Into<Value>) -> &mut Self {
+        let value = value.into();
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => match number.as_u64() {
+                Some(count) => grouped(count),
+                None => number.to_string(),
+            },
+            other => other.to_string(),
+        };
+        self.facts.push((name, text, value));
+        self
+    }
+
+    /// Adds a fact that people read otherwise than machines.
+    pub(crate) fn fact_as(
+        &mut self,
+        name: &'static str,
+        text: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> &mut Self {
+        self.facts.push((name, text.into(), value.into()));
+        self
+    }
+
+    /// Adds a count only when it is not zero for people; machines always see it.
+    pub(crate) fn count(&mut self, name: &'static str, count: u64) -> &mut Self {
+        let text = if count == 0 { String::new() } else { grouped(count) };
+        self.fact_as(name, text, count)
+    }
+
+    /// Adds how long it took and the rate.
+    pub(crate) fn rate(&mut self, unit: &'static str, done: u64, took: Duration) -> &mut Self {
+        let seconds = took.as_secs_f64();
+        let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
+        self.fact_as("time", format!("{} ({} {unit}/s)", duration(took), three_digits(rate)), seconds)
+    }
+
+    /// Counts an input that was left out, and names the first few.
+    pub(crate) fn skip(&mut self, what: impl Into<String>) {
+        self.skipped_count += 1;
+        if self.skipped.len() < NAMED {
+            self.skipped.push(what.into());
+        }
+    }
+
+    /// Whether inputs were left out.
+    pub(crate) fn outcome(&self) -> crate::exit::Outcome {
+        if self.skipped_count > 0 { crate::exit::Outcome::Skipped } else { crate::exit::Outcome::Done }
+    }
+
+    /// Tells everything. JSON goes to stdout, or to stderr when stdout holds the results.
+    pub(crate) fn print(&self, context: &Context, stdout_taken: bool) {
+        if context.json {
+            let json = Value::Object(self.json()).to_string();
+            if stdout_taken {
+                eprintln!("{json}")
+            } else {
+                println!("{json}")
+            }
+            return;
+        }
+        if self.skipped_count > 0 {
+            eprintln!("skipped {} inputs:", grouped(self.skipped_count));
+            for what in &self.skipped {
+                eprintln!("  {what}");
+            }
+            if self.skipped_count as usize > self.skipped.len() {
+                eprintln!("  and {} more", grouped(self.skipped_count - self.skipped.len() as u64));
+            }
+        }
+        if context.quiet {
+            return;
+        }
+        let width = self.facts.iter().map(|fact| fact.0.len()).max().unwrap_or(0);
+        for (name, text, _) in self.facts.iter().filter(|fact| !fact.1.is_empty()) {
+            eprintln!("{name:<width$}  {text}");
+        }
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let mut map: Map<String, Value> =
+            self.facts.iter().map(|(name, _, value)| (name.replace(' ', "_"), value.clone())).collect();
+        map.insert("skipped".into(), self.skipped_count.into());
+        map
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits, grouped when large.
+pub(crate) fn three_digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => grouped(value.round().max(0.0) as u64),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// `1 h 02 min`, `3 min 20 s`, `4.21 s`, `12 ms`.
+pub(crate) fn duration(took: Duration) -> String {
+    let seconds = took.as_secs();
+    match seconds {
+        3600.. => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+        60.. => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        1.. => format!("{} s", three_digits(took.as_secs_f64())),
+        _ => format!("{} ms", took.as_millis()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(12), "12");
+        assert_eq!(three_digits(12_345.6), "12,346");
+        assert_eq!(three_digits(0.1234), "0.12");
+        assert_eq!(duration(Duration::from_secs(3720)), "1 h 02 min");
+        assert_eq!(duration(Duration::from_millis(4213)), "4.21 s");
+    }
+}

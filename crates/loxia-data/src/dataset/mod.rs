@@ -1,0 +1,347 @@
+//! One door to every layout of data on disk.
+
+mod detect;
+mod linking;
+mod mention;
+mod retrieval;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use loxia_core::{ItemId, Qrels, QueryId};
+
+use crate::candidates::{Candidates, read_candidates};
+use crate::{Error, ItemStore, LineFormat, LineReader, QueryStore, ReadOptions, Result};
+use linking::{Linking, WorldItems};
+use retrieval::Retrieval;
+
+pub(crate) use mention::is_mention;
+
+/// Layouts that [`DataSet::open`] knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataFormat {
+    /// ZESHEL as published: `documents/<world>.json`, `mentions/<split>.json` with word indices.
+    Zeshel,
+    /// ZESHEL's folders with contexts written out: `documents/<world>.jsonl`, `mentions/<split>.jsonl`.
+    Worlds,
+    /// BLINK: `documents/` and `blink_format/<split>.jsonl`, or one such file of mentions.
+    Blink,
+    /// ANNCUR's preprocessed ZESHEL: `documents/` and `processed/<split>.jsonl`.
+    Anncur,
+    /// BEIR: `corpus.jsonl`, `queries.jsonl`, `qrels/<split>.tsv`.
+    Beir,
+    /// MS MARCO: `collection.tsv`, `queries.<split>.tsv`, `qrels.<split>.tsv`.
+    MsMarco,
+    /// One file of items as JSON lines.
+    Jsonl,
+    /// One file of items: id, tab, text.
+    Tsv,
+    /// One file with one item a line; ids are line numbers from 1.
+    Text,
+}
+
+impl DataFormat {
+    /// All formats with their names on the command line.
+    pub const ALL: [(&'static str, DataFormat); 9] = [
+        ("zeshel", DataFormat::Zeshel),
+        ("worlds", DataFormat::Worlds),
+        ("blink", DataFormat::Blink),
+        ("anncur", DataFormat::Anncur),
+        ("beir", DataFormat::Beir),
+        ("msmarco", DataFormat::MsMarco),
+        ("jsonl", DataFormat::Jsonl),
+        ("tsv", DataFormat::Tsv),
+        ("text", DataFormat::Text),
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        DataFormat::ALL.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl std::str::FromStr for DataFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = DataFormat::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(_, format)| *format).ok_or_else(|| Error::Unknown {
+            path: "--data-format".into(),
+            kind: "format",
+            name: name.to_owned(),
+            available: DataFormat::ALL.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        })
+    }
+}
+
+/// What of a data set is wanted, and how files are read.
+#[derive(Debug, Clone, Default)]
+pub struct DataOptions {
+    /// The layout; recognised unless given.
+    pub format: Option<DataFormat>,
+    /// One world of an entity-linking data set. Without it: the worlds that the split's mentions are
+    /// from, or all if no split is given either.
+    pub world: Option<String>,
+    /// A split (train, val, test, ...); needed where there are several and queries are asked for.
+    /// `val` and `valid` are one name.
+    pub split: Option<String>,
+    /// Bounds and temporary files.
+    pub read: ReadOptions,
+}
+
+/// The right entity of a mention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gold {
+    /// The mention.
+    pub query: QueryId,
+    /// The entity it means.
+    pub item: ItemId,
+    /// The world both are from.
+    pub world: Arc<str>,
+}
+
+/// Queries, items and judgements of a directory or file, whatever its layout.
+///
+/// Files are opened when something of them is asked for, then kept.
+///
+/// ```
+/// use loxia_data::{DataOptions, DataSet};
+/// let dir = tempfile::tempdir().unwrap();
+/// let file = dir.path().join("birds.txt");
+/// std::fs::write(&file, "Crossbills eat seeds.\nOwls do not.\n").unwrap();
+/// let data = DataSet::open(&file, &DataOptions::default()).unwrap();
+/// assert_eq!(data.items().unwrap().get(1).unwrap().text, "Owls do not.");
+/// ```
+pub struct DataSet {
+    path: PathBuf,
+    format: DataFormat,
+    layout: Layout,
+    world: Option<String>,
+    split: Option<String>,
+    read: ReadOptions,
+    items: OnceLock<WorldItems>,
+    queries: OnceLock<QueryStore>,
+}
+
+enum Layout {
+    Linking(Linking),
+    Retrieval(Retrieval),
+    File(LineFormat),
+}
+
+impl DataSet {
+    /// Recognises the layout at `path` (`-` is a file of items from standard input) and checks that
+    /// world and split are there.
+    pub fn open(path: impl AsRef<Path>, options: &DataOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let items = OnceLock::new();
+        let (format, layout) = if path == Path::new("-") {
+            // Standard input can be read only once, so the look at its format reads it too.
+            let mut lines = LineReader::open(path, &options.read.limits)?;
+            let format =
+                detect::file_format(options.format).map_or_else(|| LineFormat::detect(&mut lines), Ok)?;
+            let _ = items.set(WorldItems::of_one(ItemStore::from_lines(lines, format, &options.read)?));
+            (detect::data_format(format), Layout::File(format))
+        } else {
+            detect::recognise(path, options)?
+        };
+        let mut data = DataSet {
+            path: path.to_owned(),
+            format,
+            layout,
+            world: options.world.clone(),
+            split: None,
+            read: options.read.clone(),
+            items,
+            queries: OnceLock::new(),
+        };
+        data.check_world()?;
+        data.split = data.resolve_split(options.split.as_deref())?;
+        Ok(data)
+    }
+
+    /// The directory or file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The layout.
+    pub fn format(&self) -> DataFormat {
+        self.format
+    }
+
+    /// Names of the worlds, sorted; none where the layout has no worlds.
+    pub fn worlds(&self) -> Vec<String> {
+        match &self.layout {
+            Layout::Linking(linking) => linking.documents.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Names of the splits, sorted.
+    pub fn splits(&self) -> Vec<String> {
+        match &self.layout {
+            Layout::Linking(linking) => linking.mentions.keys().cloned().collect(),
+            Layout::Retrieval(retrieval) => retrieval.splits.keys().cloned().collect(),
+            Layout::File(_) => Vec::new(),
+        }
+    }
+
+    /// The split in use, if one was given.
+    pub fn split(&self) -> Option<&str> {
+        self.split.as_deref()
+    }
+
+    fn check_world(&self) -> Result<()> {
+        let Some(world) = &self.world else { return Ok(()) };
+        match &self.layout {
+            Layout::Linking(linking) if linking.documents.is_empty() => Ok(()),
+            _ if self.worlds().contains(world) => Ok(()),
+            _ => Err(self.unknown("world", world, self.worlds())),
+        }
+    }
+
+    fn resolve_split(&self, asked: Option<&str>) -> Result<Option<String>> {
+        let Some(asked) = asked else { return Ok(None) };
+        let splits = self.splits();
+        let also = match asked {
+            "val" => "valid",
+            "valid" => "val",
+            other => other,
+        };
+        for name in [asked, also] {
+            if splits.iter().any(|split| split == name) {
+                return Ok(Some(name.to_owned()));
+            }
+        }
+        Err(self.unknown("split", asked, splits))
+    }
+
+    fn unknown(&self, kind: &'static str, name: &str, available: Vec<String>) -> Error {
+        Error::Unknown { path: self.path.clone(), kind, name: name.to_owned(), available }
+    }
+
+    /// The split to read queries or judgements of: the one given, or the only one there is.
+    fn the_split(&self, wanted: &str) -> Result<String> {
+        if let Some(split) = &self.split {
+            return Ok(split.clone());
+        }
+        let mut splits = self.splits();
+        match splits.len() {
+            0 => Err(Error::missing(&self.path, format!("has no {wanted}"))),
+            1 => Ok(splits.remove(0)),
+            _ => {
+                let what =
+                    format!("which {wanted}? There are several splits; give --split {}", splits.join("|"));
+                Err(Error::missing(&self.path, what))
+            }
+        }
+    }
+
+    /// The items: of the world, or of all worlds of the split in sorted order, each in file order.
+    pub fn items(&self) -> Result<&ItemStore> {
+        self.world_items().map(|items| &*items.store)
+    }
+
+    fn world_items(&self) -> Result<&WorldItems> {
+        if let Some(items) = self.items.get() {
+            return Ok(items);
+        }
+        let items = match &self.layout {
+            Layout::Linking(linking) => {
+                if linking.documents.is_empty() {
+                    let what = "holds mentions only; give the directory with documents/ for the items";
+                    return Err(Error::missing(&self.path, what));
+                }
+                let worlds = linking.worlds_of(self.world.as_deref(), self.split.as_deref(), &self.read)?;
+                linking.open_items(&worlds, &self.read)?
+            }
+            Layout::Retrieval(retrieval) => WorldItems::of_one(retrieval.open_items(&self.read)?),
+            Layout::File(format) => {
+                WorldItems::of_one(ItemStore::open(&self.path, Some(*format), &self.read)?)
+            }
+        };
+        Ok(self.items.get_or_init(|| items))
+    }
+
+    /// The queries, in file order: mentions of the split and world, or queries judged in the split (all,
+    /// if no split is given and the layout keeps them in one file).
+    pub fn queries(&self) -> Result<&QueryStore> {
+        if let Some(queries) = self.queries.get() {
+            return Ok(queries);
+        }
+        let queries = match &self.layout {
+            Layout::Linking(linking) => {
+                let split = self.the_split("queries")?;
+                let documents = match linking.needs_documents(&split, &self.read)? {
+                    true => Some(Arc::clone(&self.world_items()?.store)),
+                    false => None,
+                };
+                linking.open_queries(&split, self.world.as_deref(), documents, &self.read)?
+            }
+            Layout::Retrieval(retrieval) => {
+                let split = match retrieval.shared_queries.is_some() {
+                    true => self.split.clone(),
+                    false => Some(self.the_split("queries")?),
+                };
+                retrieval.open_queries(split.as_deref(), &self.path, &self.read)?
+            }
+            Layout::File(_) => {
+                let what = "is a file of items and has no queries; give a data set, or --query";
+                return Err(Error::missing(&self.path, what));
+            }
+        };
+        Ok(self.queries.get_or_init(|| queries))
+    }
+
+    /// The judgements of the split; for entity linking the gold entity has level 1.
+    pub fn qrels(&self) -> Result<Qrels> {
+        match &self.layout {
+            Layout::Linking(_) => {
+                let mut qrels = Qrels::new();
+                for gold in self.golds()? {
+                    qrels.insert(gold.query, gold.item, 1);
+                }
+                Ok(qrels)
+            }
+            Layout::Retrieval(retrieval) => {
+                retrieval.read_qrels(&self.the_split("judgements")?, &self.path, &self.read)
+            }
+            Layout::File(_) => Err(Error::missing(&self.path, "is a file of items and has no judgements")),
+        }
+    }
+
+    /// The right entity of each mention, in the order of [`DataSet::queries`].
+    pub fn golds(&self) -> Result<Vec<Gold>> {
+        let Layout::Linking(linking) = &self.layout else {
+            let what = format!("is {} and has judgements, not gold entities", self.format.name());
+            return Err(Error::missing(&self.path, what));
+        };
+        let split = self.the_split("gold entities")?;
+        linking.read_golds(&split, self.world.as_deref(), || self.world_items(), &self.read)
+    }
+
+    /// Candidates that came with the data set (`tfidf_candidates/<split>.json`), for its queries.
+    pub fn candidates(&self) -> Result<Candidates> {
+        let split = self.the_split("candidates")?;
+        let file = match &self.layout {
+            Layout::Linking(linking) => linking.candidates.get(&split),
+            _ => None,
+        };
+        let file = file.ok_or_else(|| {
+            Error::missing(&self.path, format!("has no tfidf_candidates/{split}.json; make candidates first"))
+        })?;
+        let mut candidates = read_candidates(file, &self.read)?;
+        if self.world.is_some() {
+            let queries = self.queries()?;
+            candidates.retain(|query, _| queries.position(query.as_str()).is_some());
+        }
+        Ok(candidates)
+    }
+}
+
+impl std::fmt::Debug for DataSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DataSet({}, {})", self.path.display(), self.format.name())
+    }
+}

@@ -1,0 +1,24 @@
+//! Writers of runs, judgements, queries and items.
+//!
+//! They write to any [`Write`](std::io::Write) as they go, a record at a time, and refuse what a format
+//! cannot hold (white space in an id of a TREC file) instead of writing a file that reads back
+//! differently. Wrap the output in a buffer; the caller flushes.
+
+mod records;
+mod runs;
+
+pub use records::{BlinkRecord, item_json, mention_json, query_json, write_line};
+pub use runs::{JsonRunWriter, TrecRunWriter, best_first, write_qrels_beir, write_qrels_trec};
+
+use crate::{Error, Result};
+
+/// An id that a file of columns can hold: something, without a character that would end the column.
+fn column<'a>(what: &str, id: &'a str, ends_column: fn(char) -> bool) -> Result<&'a str> {
+    if id.is_empty() || id.contains(ends_column) {
+        let what = format!(
+            "{what} {id:?} in a file of columns: it is empty or has white space; write JSON lines, or rename it"
+        );
+        return Err(Error::Unwritable { what });
+    }
+    Ok(id)
+}

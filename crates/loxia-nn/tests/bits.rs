@@ -1,0 +1,103 @@
+//! The same bits alone and in company, on one thread and on two, for all rows and for few, on every kernel.
+
+use loxia_nn::*;
+
+use crate::model;
+
+fn threads(count: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Last hidden states of `length` rows from `first` on.
+fn rows(encoder: &CpuEncoder, batch: &PackedBatch, first: u32, length: usize) -> Vec<u32> {
+    let rows: Vec<u32> = (first..first + length as u32).collect();
+    let mut out = vec![0.0; length * encoder.shape().hidden];
+    encoder.forward(batch, &rows, &mut out).unwrap();
+    bits(&out)
+}
+
+fn check(shape: &EncoderShape, kernel: Kernel, length: usize) {
+    let encoder = CpuEncoder::new(shape.clone(), model::weights(shape, 1), kernel).unwrap();
+    let mut batch = PackedBatch::new();
+    let probe = |batch: &mut PackedBatch| model::push(batch, shape, 99, length);
+    let first = probe(&mut batch);
+    let alone = threads(1).install(|| rows(&encoder, &batch, first, length));
+    let states = encoder.all_states(&batch).unwrap();
+    assert_eq!(alone, bits(&states[shape.layers]), "{kernel}: all_states differs from forward");
+
+    for count in [1, 2] {
+        let pool = threads(count);
+        for size in [1usize, 7, 64] {
+            for place in [0, size / 2, size - 1] {
+                batch.clear();
+                let mut first = 0;
+                for index in 0..size {
+                    if index == place {
+                        first = probe(&mut batch);
+                    } else {
+                        model::push(&mut batch, shape, index as u64, 1 + index * 7 % 23);
+                    }
+                }
+                let found = pool.install(|| rows(&encoder, &batch, first, length));
+                assert_eq!(alone, found, "{kernel}, {count} threads, place {place} of {size}");
+            }
+        }
+    }
+
+    // Few rows, in any order, one of them twice.
+    let hidden = shape.hidden;
+    let first = batch.range(63).start as u32;
+    let wanted = [first + length as u32 - 1, 3, first, first];
+    let mut out = vec![0.0; wanted.len() * hidden];
+    encoder.forward(&batch, &wanted, &mut out).unwrap();
+    let out = bits(&out);
+    assert_eq!(out[..hidden], alone[(length - 1) * hidden..]);
+    assert_eq!(out[2 * hidden..3 * hidden], alone[..hidden]);
+    assert_eq!(out[3 * hidden..], alone[..hidden]);
+}
+
+#[test]
+fn a_sequence_keeps_its_bits() {
+    let relative = Some(RelativeBuckets { buckets: 32, max_distance: 128 });
+    for kernel in Kernel::available() {
+        check(&model::shape(64, 2, 96, 2), kernel, 37);
+        check(&model::shape(30, 3, 50, 2), kernel, 1);
+        check(&model::shape(5, 1, 19, 2), kernel, 130);
+        check(&EncoderShape { embedding: 9, ..model::shape(21, 3, 17, 2) }, kernel, 8);
+        check(&EncoderShape { relative, ..model::shape(16, 2, 32, 2) }, kernel, 50);
+    }
+}
+
+#[test]
+fn a_dense_layer_keeps_its_bits() {
+    let random = &mut model::Random::new(5);
+    let linear = model::linear(random, 37, 19);
+    let input = random.values(300 * 37, 1.0);
+    for kernel in Kernel::available() {
+        let dense = Dense::new(&linear, Activation::Tanh, kernel).unwrap();
+        let mut together = vec![0.0; 300 * 19];
+        dense.apply(&input, &mut together).unwrap();
+        for (row, expected) in input.chunks(37).zip(together.chunks(19)) {
+            let mut alone = [0.0; 19];
+            dense.apply(row, &mut alone).unwrap();
+            assert_eq!(bits(&alone), bits(expected), "{kernel}");
+        }
+    }
+}
+
+#[test]
+fn scratch_is_kept_and_released() {
+    let shape = model::shape(16, 2, 32, 2);
+    let encoder = CpuEncoder::new(shape.clone(), model::weights(&shape, 1), Kernel::Portable).unwrap();
+    let mut batch = PackedBatch::new();
+    model::push(&mut batch, &shape, 1, 40);
+    let before = rows(&encoder, &batch, 0, 40);
+    assert!(encoder.scratch_bytes() > 0);
+    encoder.release_scratch();
+    assert_eq!(encoder.scratch_bytes(), 0);
+    assert_eq!(rows(&encoder, &batch, 0, 40), before);
+}

@@ -1,0 +1,8 @@
+//! The engine from outside: against a plain `f64` encoder, against torch, and against itself by bits.
+
+mod bits;
+mod golden;
+mod model;
+mod naive;
+mod parity;
+mod refusals;
