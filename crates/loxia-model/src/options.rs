@@ -1,0 +1,162 @@
+//! What a caller may ask of a model.
+
+use std::fmt;
+use std::str::FromStr;
+
+use loxia_nn::Kernel;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::layout::{Compat, LayoutKind};
+
+/// An enum whose values have one name each, the same on the command line, in JSON and in messages.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$value_doc])* #[serde(rename = $text)] $value,)+
+        }
+
+        impl $name {
+            /// All values, in the order they are listed to people.
+            pub const ALL: &'static [$name] = &[$($name::$value),+];
+
+            /// Its name on the command line and in `loxia.json`.
+            pub fn name(self) -> &'static str {
+                match self { $($name::$value => $text,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
+                    let known: Vec<&str> = $name::ALL.iter().map(|value| value.name()).collect();
+                    Error::Options(format!(concat!($what, " {:?} is unknown; one of {}"), text, known.join(", ")))
+                })
+            }
+        }
+    };
+}
+
+named! {
+    /// What is built on an encoder.
+    ///
+    /// ```
+    /// use loxia_model::Variant;
+    /// assert_eq!("emb".parse::<Variant>().unwrap(), Variant::Emb);
+    /// assert!("embed".parse::<Variant>().unwrap_err().to_string().contains("cls, emb, hard-nce, dual"));
+    /// ```
+    Variant, "variant" {
+        /// A cross-encoder with a classification head on the first token.
+        Cls = "cls",
+        /// A cross-encoder that scores with states at marks: half the sum at the mention's two, dot the tag's.
+        Emb = "emb",
+        /// The "full" reranker of hard-nce: tanh pooler and a linear layer, in that system's layout.
+        HardNce = "hard-nce",
+        /// One encoder or two that turn each text into a vector.
+        Dual = "dual",
+    }
+}
+
+named! {
+    /// How a text's states become one vector.
+    Pooling, "pooling" {
+        /// The first token's state.
+        Cls = "cls",
+        /// The first token's state through the encoder's tanh pooler.
+        Tanh = "tanh",
+        /// The mean of all states.
+        Mean = "mean",
+        /// The largest value of each coordinate.
+        Max = "max",
+        /// Log-sum-exp of each coordinate.
+        Lse = "lse",
+        /// Half the sum of the states at a mention's marks; the state at the tag for an item.
+        Marker = "marker",
+    }
+}
+
+named! {
+    /// How two vectors are compared.
+    Similarity, "similarity" {
+        /// Dot product.
+        Dot = "dot",
+        /// Cosine.
+        Cosine = "cosine",
+    }
+}
+
+named! {
+    /// What is done to a cross-encoder's logit.
+    ScoreActivation, "activation" {
+        /// Nothing: raw scores.
+        Identity = "identity",
+        /// The logistic function.
+        Sigmoid = "sigmoid",
+        /// What sentence-transformers would apply to this model.
+        Default = "default",
+    }
+}
+
+named! {
+    /// In which numbers the network computes.
+    Precision, "precision" {
+        /// 32-bit floating point.
+        F32 = "f32",
+    }
+}
+
+/// What a caller asks of a model; whatever is left out comes from the directory.
+///
+/// ```
+/// use loxia_model::{ModelOptions, Variant, layout::LayoutKind};
+/// let options = ModelOptions {
+///     variant: Some(Variant::Emb),
+///     layout: Some(LayoutKind::Anncur),
+///     max_query: Some(64),
+///     max_item: Some(64),
+///     ..ModelOptions::default()
+/// };
+/// assert_eq!(options.token_budget, None);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ModelOptions {
+    /// `--variant`
+    pub variant: Option<Variant>,
+    /// `--layout`
+    pub layout: Option<LayoutKind>,
+    /// `--max-query`: most tokens of the query side.
+    pub max_query: Option<usize>,
+    /// `--max-item`: most tokens of the item side.
+    pub max_item: Option<usize>,
+    /// `--max-length`: most tokens of the whole input.
+    pub max_length: Option<usize>,
+    /// `--pooling`, for dual encoders.
+    pub pooling: Option<Pooling>,
+    /// `--similarity`, for dual encoders.
+    pub similarity: Option<Similarity>,
+    /// `--compat`: reproduce a published system's quirks.
+    pub compat: Option<Compat>,
+    /// `--precision`
+    pub precision: Option<Precision>,
+    /// `--activation`; raw scores if left out.
+    pub activation: Option<ScoreActivation>,
+    /// `--label`: which label's logit is the score, for heads of more than two.
+    pub label: Option<usize>,
+    /// Instruction set; the best of the machine if left out.
+    pub kernel: Option<Kernel>,
+    /// `--threads`; all cores if left out.
+    pub threads: Option<usize>,
+    /// Tokens in one batch. It changes speed and memory, never a score.
+    pub token_budget: Option<usize>,
+}

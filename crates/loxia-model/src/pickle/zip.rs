@@ -1,0 +1,197 @@
+//! As much of the zip format as PyTorch and its tools write: the central directory (with its 64-bit
+//! extension), stored and deflated entries. Every offset is checked before it is used.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::ops::Range;
+
+use crate::error::Malformed;
+
+type Result<T> = std::result::Result<T, Malformed>;
+
+const END: &[u8; 4] = b"PK\x05\x06";
+const END64: &[u8; 4] = b"PK\x06\x06";
+const END64_LOCATOR: &[u8; 4] = b"PK\x06\x07";
+const CENTRAL: &[u8; 4] = b"PK\x01\x02";
+const LOCAL: &[u8; 4] = b"PK\x03\x04";
+
+const END_LEN: usize = 22;
+const LOCATOR_LEN: usize = 20;
+
+/// Deflate cannot shrink below this ratio; a header that promises more lies.
+const MAX_RATIO: u64 = 1032;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Stored,
+    Deflated,
+}
+
+/// An entry of the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    method: Method,
+    /// Its bytes in the file, as stored.
+    data: Range<usize>,
+    /// Length once unpacked.
+    pub(crate) length: usize,
+}
+
+/// The entries of an archive.
+pub(crate) fn parse_directory(file: &[u8]) -> Result<Vec<Entry>> {
+    let (mut at, count, end) = find_directory(file)?;
+    // Each record takes at least 46 bytes, so a lying count cannot make this large.
+    let mut entries = Vec::with_capacity(count.min((end - at) / 46));
+    for index in 0..count {
+        let (entry, next) = central_record(file, at, end)
+            .ok_or_else(|| Malformed::new(format!("zip directory is cut or damaged at entry {index} of {count}")))??;
+        entries.push(entry);
+        at = next;
+    }
+    Ok(entries)
+}
+
+/// Start of the directory, number of entries, end of the directory.
+fn find_directory(file: &[u8]) -> Result<(usize, usize, usize)> {
+    let lowest = file.len().saturating_sub(END_LEN + usize::from(u16::MAX));
+    let end = (lowest..=file.len().saturating_sub(END_LEN))
+        .rev()
+        .find(|&at| file[at..].starts_with(END) && file.len() - at >= END_LEN)
+        .ok_or_else(|| Malformed::new("no end of zip directory found: not a zip archive, or truncated"))?;
+    let mut count = u64::from(u16_at(file, end + 10).unwrap_or(0));
+    let mut length = u64::from(u32_at(file, end + 12).unwrap_or(0));
+    let mut start = u64::from(u32_at(file, end + 16).unwrap_or(0));
+    if let Some(locator) = end.checked_sub(LOCATOR_LEN).filter(|&at| file[at..].starts_with(END64_LOCATOR)) {
+        let at = u64_at(file, locator + 8).and_then(|at| usize::try_from(at).ok()).unwrap_or(usize::MAX);
+        if file.get(at..).is_none_or(|rest| !rest.starts_with(END64)) {
+            return Err(Malformed::new("the 64-bit end of zip directory is not where the locator says"));
+        }
+        let field = |offset| u64_at(file, at.saturating_add(offset)).ok_or_else(|| Malformed::new("zip end is cut"));
+        (count, length, start) = (field(32)?, field(40)?, field(48)?);
+    }
+    match start.checked_add(length) {
+        Some(stop) if stop <= end as u64 => Ok((start as usize, count.min(length) as usize, stop as usize)),
+        _ => Err(Malformed::new(format!(
+            "zip directory of {length} bytes at {start} does not fit into the file of {} bytes",
+            file.len()
+        ))),
+    }
+}
+
+/// One record of the directory and where the next begins; `None` if the record itself is cut.
+fn central_record(file: &[u8], at: usize, end: usize) -> Option<Result<(Entry, usize)>> {
+    if !file.get(at..end)?.starts_with(CENTRAL) {
+        return None;
+    }
+    let flags = u16_at(file, at + 8)?;
+    let method = u16_at(file, at + 10)?;
+    let mut packed = u64::from(u32_at(file, at + 20)?);
+    let mut length = u64::from(u32_at(file, at + 24)?);
+    let (name_len, extra_len, comment_len) =
+        (u16_at(file, at + 28)? as usize, u16_at(file, at + 30)? as usize, u16_at(file, at + 32)? as usize);
+    let mut offset = u64::from(u32_at(file, at + 42)?);
+    let name = file.get(at + 46..at + 46 + name_len)?;
+    let extra = file.get(at + 46 + name_len..at + 46 + name_len + extra_len)?;
+    let next = at + 46 + name_len + extra_len + comment_len;
+    if next > end {
+        return None;
+    }
+    widen_from_extra(extra, &mut [&mut length, &mut packed, &mut offset]);
+    let name = String::from_utf8_lossy(name).into_owned();
+    Some(locate(file, name, flags, method, packed, length, offset).map(|entry| (entry, next)))
+}
+
+/// 64-bit values stand in the extra field, in order, for each 32-bit field that is all ones.
+fn widen_from_extra(mut extra: &[u8], fields: &mut [&mut u64]) {
+    while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
+        let Some(body) = extra.get(4..4 + len as usize) else { return };
+        if id == 1 {
+            let wide = fields.iter_mut().filter(|field| ***field == u64::from(u32::MAX));
+            for (field, value) in wide.zip(body.chunks_exact(8)) {
+                **field = u64::from_le_bytes(value.try_into().expect("chunks of eight"));
+            }
+            return;
+        }
+        extra = &extra[4 + len as usize..];
+    }
+}
+
+fn locate(
+    file: &[u8],
+    name: String,
+    flags: u16,
+    method: u16,
+    packed: u64,
+    length: u64,
+    offset: u64,
+) -> Result<Entry> {
+    if flags & 1 != 0 {
+        return Err(Malformed::new(format!("zip entry {name} is encrypted")));
+    }
+    let method = match method {
+        0 if packed == length => Method::Stored,
+        0 => return Err(Malformed::new(format!("stored zip entry {name} claims two lengths, {packed} and {length}"))),
+        8 if length <= packed.saturating_mul(MAX_RATIO) => Method::Deflated,
+        8 => {
+            return Err(Malformed::new(format!(
+                "zip entry {name} claims to unpack {packed} bytes into {length}, more than deflate can: a bomb"
+            )));
+        }
+        other => return Err(Malformed::new(format!("zip entry {name} uses compression method {other}"))),
+    };
+    let data = data_range(file, packed, offset).ok_or_else(|| {
+        Malformed::new(format!("zip entry {name} ({packed} bytes at {offset}) does not lie in the file"))
+    })?;
+    let length = usize::try_from(length).map_err(|_| Malformed::new(format!("zip entry {name} is too large")))?;
+    Ok(Entry { name, method, data, length })
+}
+
+/// The local header repeats name and extra field with lengths of its own.
+fn data_range(file: &[u8], packed: u64, offset: u64) -> Option<Range<usize>> {
+    let at = usize::try_from(offset).ok()?;
+    if !file.get(at..)?.starts_with(LOCAL) {
+        return None;
+    }
+    let start = at + 30 + u16_at(file, at + 26)? as usize + u16_at(file, at + 28)? as usize;
+    let end = start.checked_add(usize::try_from(packed).ok()?)?;
+    (end <= file.len()).then_some(start..end)
+}
+
+impl Entry {
+    /// The entry's content: borrowed if stored, unpacked otherwise, never longer than it claims.
+    pub(crate) fn content<'a>(&self, file: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        let packed = &file[self.data.clone()];
+        if self.method == Method::Stored {
+            return Ok(Cow::Borrowed(packed));
+        }
+        let mut bytes = Vec::new();
+        flate2::read::DeflateDecoder::new(packed)
+            .take(self.length as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Malformed::new(format!("zip entry {} cannot be unpacked: {e}", self.name)))?;
+        if bytes.len() != self.length {
+            return Err(Malformed::new(format!(
+                "zip entry {} does not unpack to the {} bytes it claims",
+                self.name, self.length
+            )));
+        }
+        Ok(Cow::Owned(bytes))
+    }
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    array_at(bytes, at).map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array_at(bytes, at).map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array_at(bytes, at).map(u64::from_le_bytes)
+}

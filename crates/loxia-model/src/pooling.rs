@@ -1,0 +1,110 @@
+//! From the states of a text's tokens to one vector.
+//!
+//! Batches are packed, so every state belongs to a real token: there is no mask to forget.
+
+use crate::layout::TokenSequence;
+use crate::options::Pooling;
+
+/// Which side a text is on; marks differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Query,
+    Item,
+}
+
+/// Pushes the rows a pooling reads; `skip` leading tokens (a prompt) are left out where all are read. False
+/// if the marks it needs are not there.
+pub(crate) fn push_rows(pooling: Pooling, side: Side, sequence: &TokenSequence, skip: usize, rows: &mut Vec<u32>) -> bool {
+    let before = rows.len();
+    match (pooling, side) {
+        (Pooling::Cls | Pooling::Tanh, _) => rows.push(skip.min(sequence.len() - 1) as u32),
+        (Pooling::Mean | Pooling::Max | Pooling::Lse, _) => {
+            rows.extend(skip.min(sequence.len() - 1) as u32..sequence.len() as u32);
+        }
+        (Pooling::Marker, Side::Query) => {
+            rows.extend([sequence.marks.start, sequence.marks.end].into_iter().flatten());
+            return rows.len() - before == 2;
+        }
+        (Pooling::Marker, Side::Item) => rows.extend(sequence.marks.tag),
+    }
+    rows.len() > before
+}
+
+/// Pools rows of states (`states.len() / out.len()` of them) into `out`.
+pub(crate) fn pool(pooling: Pooling, states: &[f32], out: &mut [f32]) {
+    let width = out.len();
+    let rows = states.chunks_exact(width);
+    match pooling {
+        Pooling::Cls | Pooling::Tanh => out.copy_from_slice(&states[..width]),
+        Pooling::Mean | Pooling::Marker => {
+            let count = rows.len() as f32;
+            out.fill(0.0);
+            for row in rows {
+                out.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+            }
+            out.iter_mut().for_each(|sum| *sum /= count);
+        }
+        Pooling::Max => {
+            out.fill(f32::NEG_INFINITY);
+            for row in rows {
+                // Not f32::max, which would hide a NaN.
+                out.iter_mut().zip(row).for_each(|(max, &value)| if !(value <= *max) { *max = value });
+            }
+        }
+        Pooling::Lse => {
+            let mut max = vec![0.0; width];
+            pool(Pooling::Max, states, &mut max);
+            out.fill(0.0);
+            for row in rows {
+                for ((sum, value), max) in out.iter_mut().zip(row).zip(&max) {
+                    *sum += (value - max).exp();
+                }
+            }
+            out.iter_mut().zip(max).for_each(|(sum, max)| *sum = max + sum.ln());
+        }
+    }
+}
+
+/// Scales a vector to length one; a zero vector stays (lengths below 1e-12 count as 1e-12, as in PyTorch).
+pub(crate) fn normalize(vector: &mut [f32]) {
+    let length = vector.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt().max(1e-12);
+    vector.iter_mut().for_each(|value| *value = (f64::from(*value) / length) as f32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poolings_of_two_rows() {
+        let states = [1.0, -2.0, 3.0, 0.0];
+        let pooled = |pooling| {
+            let mut out = [0.0; 2];
+            pool(pooling, &states, &mut out);
+            out
+        };
+        assert_eq!(pooled(Pooling::Cls), [1.0, -2.0]);
+        assert_eq!(pooled(Pooling::Mean), [2.0, -1.0]);
+        assert_eq!(pooled(Pooling::Max), [3.0, 0.0]);
+        let lse = pooled(Pooling::Lse);
+        assert!((lse[0] - (1.0_f32.exp() + 3.0_f32.exp()).ln()).abs() < 1e-6);
+        assert!((lse[1] - ((-2.0_f32).exp() + 1.0).ln()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_nan_is_not_hidden() {
+        let mut out = [0.0];
+        pool(Pooling::Max, &[1.0, f32::NAN], &mut out);
+        assert!(out[0].is_nan());
+    }
+
+    #[test]
+    fn lengths() {
+        let mut vector = [3.0, 4.0];
+        normalize(&mut vector);
+        assert_eq!(vector, [0.6, 0.8]);
+        let mut zero = [0.0; 3];
+        normalize(&mut zero);
+        assert_eq!(zero, [0.0; 3]);
+    }
+}

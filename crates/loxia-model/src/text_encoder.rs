@@ -1,0 +1,535 @@
+//! Dual encoders: each text becomes a vector, queries and items by one tower or by one each.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loxia_core::{Cancel, Item, Progress, Query, QueryText, ScorerInfo};
+use loxia_nn::Dense;
+use rayon::prelude::*;
+
+use crate::cross_encoder::pack;
+use crate::digest::{ModelDigest, encoder_files};
+use crate::directory::ModelDirectory;
+use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
+use crate::error::{Error, Result};
+use crate::families::{Family, ModelConfig};
+use crate::layout::{BoundLayout, Layout, TokenSequence};
+use crate::network::{Network, Top, read_dense};
+use crate::options::{ModelOptions, Pooling, Similarity, Variant};
+use crate::pooling::{Side, normalize, pool, push_rows};
+use crate::sentence::{Step, TowerFiles};
+use crate::spec::ModelSpec;
+use crate::tokenizer::Tokenizer;
+
+/// Vectors of texts, row after row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embeddings {
+    /// `rows x dim` numbers.
+    pub vectors: Vec<f32>,
+    /// Width of a row.
+    pub dim: usize,
+    /// Tokens that went through the encoder.
+    pub tokens: u64,
+    /// Texts that were cut to fit.
+    pub truncated: u64,
+}
+
+/// A dual encoder, opened from one directory or two.
+///
+/// ```no_run
+/// use loxia_core::{Cancel, NoProgress, Query};
+/// use loxia_model::{ModelOptions, TextEncoder};
+///
+/// let model = TextEncoder::open(&"models/all-MiniLM-L6-v2".parse()?, &ModelOptions::default())?;
+/// let queries = [Query::plain("q", "what do crossbills eat")];
+/// let embeddings = model.encode_queries(&queries, &NoProgress, &Cancel::new())?;
+/// assert_eq!(embeddings.vectors.len(), model.dim());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TextEncoder {
+    name: String,
+    machine: Machine,
+    query: Arc<Tower>,
+    item: Arc<Tower>,
+    similarity: Similarity,
+    digest: ModelDigest,
+    facts: TextEncoderFacts,
+}
+
+/// What was decided when a dual encoder was opened; commands report it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TextEncoderFacts {
+    /// Why it is a dual encoder.
+    pub because: String,
+    /// The tower of queries.
+    pub query: TowerFacts,
+    /// The tower of items.
+    pub item: TowerFacts,
+    /// Whether both are the same encoder.
+    pub shared: bool,
+    /// How vectors are compared.
+    pub similarity: Similarity,
+}
+
+/// One tower of a dual encoder.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TowerFacts {
+    /// The encoder's family.
+    pub family: Family,
+    /// The layout with every limit written out.
+    pub layout: Layout,
+    /// How states become a vector.
+    pub pooling: Pooling,
+    /// Names of the steps after pooling.
+    pub steps: Vec<String>,
+    /// Text put before every input; empty for none.
+    pub prompt: String,
+    /// Tensors in the files that nothing reads.
+    pub unread: Vec<String>,
+    /// Kernel and sizes, for people.
+    pub engine: String,
+}
+
+impl TextEncoder {
+    /// Opens a model; what `options` leave out is taken from its directories.
+    pub fn open(spec: &ModelSpec, options: &ModelOptions) -> Result<Self> {
+        let plan = DualPlan::resolve(spec, options)?;
+        let machine = Machine::new(options)?;
+        let query = Arc::new(Tower::open(&plan.query, &machine)?);
+        let item = if plan.shared() { query.clone() } else { Arc::new(Tower::open(&plan.item, &machine)?) };
+        if query.dim != item.dim {
+            return Err(Error::Options(format!(
+                "the query tower makes vectors of {} numbers, the item tower of {}; they do not belong together",
+                query.dim, item.dim
+            )));
+        }
+        let facts = TextEncoderFacts {
+            because: plan.because.clone(),
+            query: query.facts(&plan.query),
+            item: item.facts(&plan.item),
+            shared: plan.shared(),
+            similarity: plan.similarity,
+        };
+        let name = match spec {
+            ModelSpec::Hub(model) => model.to_string(),
+            _ => plan.name.clone(),
+        };
+        let digest = plan.digest(&facts)?;
+        Ok(TextEncoder { name, machine, query, item, similarity: plan.similarity, digest, facts })
+    }
+
+    /// Width of the vectors.
+    pub fn dim(&self) -> usize {
+        self.query.dim
+    }
+
+    /// How the vectors are to be compared.
+    pub fn similarity(&self) -> Similarity {
+        self.similarity
+    }
+
+    /// What was decided at opening.
+    pub fn facts(&self) -> &TextEncoderFacts {
+        &self.facts
+    }
+
+    /// Name and digest, as recorded in artefacts.
+    pub fn info(&self) -> Result<ScorerInfo> {
+        Ok(ScorerInfo { name: self.name.clone(), digest: self.digest.hex()?.to_owned() })
+    }
+
+    /// One vector for each query, in order.
+    pub fn encode_queries(&self, queries: &[Query], progress: &dyn Progress, cancel: &Cancel) -> Result<Embeddings> {
+        let prompt = &self.facts.query.prompt;
+        self.encode(&self.query, Side::Query, queries, progress, cancel, |tower, query| {
+            let text = tower.query_text(prompt, &query.text);
+            let sequence = tower.layout.single_query(&text)?;
+            Ok((sequence, format!("query {}", query.id)))
+        })
+    }
+
+    /// One vector for each item, in order.
+    pub fn encode_items(&self, items: &[Item], progress: &dyn Progress, cancel: &Cancel) -> Result<Embeddings> {
+        let prompt = &self.facts.item.prompt;
+        self.encode(&self.item, Side::Item, items, progress, cancel, |tower, item| {
+            let text = tower.item_text(prompt, item);
+            let sequence = tower.layout.single_item(&text)?;
+            Ok((sequence, format!("item {}", item.id)))
+        })
+    }
+
+    fn encode<T: Sync>(
+        &self,
+        tower: &Tower,
+        side: Side,
+        texts: &[T],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+        lay_out: impl Fn(&Tower, &T) -> Result<(TokenSequence, String)> + Sync,
+    ) -> Result<Embeddings> {
+        let prompt = if side == Side::Query { &self.facts.query.prompt } else { &self.facts.item.prompt };
+        self.machine.install(|| {
+            let skip = tower.tokens_to_skip(prompt)?;
+            let mut out =
+                Embeddings { vectors: vec![0.0; texts.len() * tower.dim], dim: tower.dim, tokens: 0, truncated: 0 };
+            let chunks = texts.chunks(SEQUENCES_AT_ONCE).zip(out.vectors.chunks_mut(SEQUENCES_AT_ONCE * tower.dim));
+            for (texts, vectors) in chunks {
+                let laid_out: Result<Vec<(TokenSequence, String)>> = texts
+                    .par_iter()
+                    .map(|text| {
+                        cancel.check()?;
+                        lay_out(tower, text)
+                    })
+                    .collect();
+                let (sequences, names): (Vec<_>, Vec<_>) = laid_out?.into_iter().unzip();
+                tower.check_rows(side, &sequences, &names, skip)?;
+                tower.encode(side, &sequences, skip, vectors, progress, cancel)?;
+                if let Some(bad) = vectors.iter().position(|value| !value.is_finite()) {
+                    let what = format!("vector of {}", names[bad / tower.dim]);
+                    return Err(Error::NotFinite { what, value: vectors[bad] });
+                }
+                out.tokens += sequences.iter().map(|sequence| sequence.len() as u64).sum::<u64>();
+                out.truncated += sequences.iter().filter(|sequence| sequence.truncated).count() as u64;
+            }
+            Ok(out)
+        })
+    }
+}
+
+/// What happens to a vector after pooling.
+enum PostStep {
+    Dense(Box<Dense>),
+    Normalize,
+}
+
+struct Tower {
+    engine: Engine,
+    layout: BoundLayout,
+    pooling: Pooling,
+    include_prompt: bool,
+    lower_case: bool,
+    steps: Vec<PostStep>,
+    truncate: Option<usize>,
+    dim: usize,
+    family: Family,
+    unread: Vec<String>,
+}
+
+impl Tower {
+    fn open(plan: &TowerPlan, machine: &Machine) -> Result<Self> {
+        let transformer = &plan.files.transformer;
+        let top = if plan.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
+        let mut network = Network::read(transformer, &plan.config, top)?;
+        let tokenizer = Tokenizer::open(transformer)?;
+        tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
+        let layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
+        let engine = Engine::new(&mut network, machine)?;
+        let mut dim = engine.hidden();
+        let mut steps: Vec<PostStep> =
+            pack(&network.top, machine)?.into_iter().map(|dense| PostStep::Dense(Box::new(dense))).collect();
+        for step in &plan.files.steps {
+            match read_dense(step)? {
+                None => steps.push(PostStep::Normalize),
+                Some(layer) if layer.linear.inputs != dim => {
+                    return Err(Error::Options(format!(
+                        "{}: a Dense module takes {} numbers, but the vector before it has {dim}",
+                        transformer.display(),
+                        layer.linear.inputs
+                    )));
+                }
+                Some(layer) => {
+                    dim = layer.linear.outputs;
+                    let dense = Dense::new(&layer.linear, layer.activation, machine.kernel)?;
+                    steps.push(PostStep::Dense(Box::new(dense)));
+                }
+            }
+        }
+        Ok(Tower {
+            engine,
+            layout,
+            pooling: plan.pooling,
+            include_prompt: plan.files.include_prompt,
+            lower_case: plan.files.lower_case,
+            steps,
+            truncate: plan.truncate,
+            dim: plan.truncate.map_or(dim, |truncate| truncate.min(dim)),
+            family: network.architecture.family,
+            unread: network.unread,
+        })
+    }
+
+    fn facts(&self, plan: &TowerPlan) -> TowerFacts {
+        TowerFacts {
+            family: self.family,
+            layout: self.layout.resolved(),
+            pooling: self.pooling,
+            steps: plan.step_names(),
+            prompt: plan.prompt.clone(),
+            unread: self.unread.clone(),
+            engine: self.engine.describe(),
+        }
+    }
+
+    /// A prompt is text: it is put before the query's own and tokenised with it.
+    fn query_text<'q>(&self, prompt: &str, query: &'q QueryText) -> Cow<'q, QueryText> {
+        if prompt.is_empty() && !self.lower_case {
+            return Cow::Borrowed(query);
+        }
+        let change = |text: String| if self.lower_case { text.to_lowercase() } else { text };
+        Cow::Owned(match query {
+            QueryText::Plain(text) => QueryText::Plain(change(format!("{prompt}{text}"))),
+            QueryText::Mention { left, mention, right } => QueryText::Mention {
+                left: change(format!("{prompt}{left}")),
+                mention: change(mention.clone()),
+                right: change(right.clone()),
+            },
+        })
+    }
+
+    fn item_text<'i>(&self, prompt: &str, item: &'i Item) -> Cow<'i, Item> {
+        if prompt.is_empty() && !self.lower_case {
+            return Cow::Borrowed(item);
+        }
+        let change = |text: String| if self.lower_case { text.to_lowercase() } else { text };
+        let (title, text) = match &item.title {
+            Some(title) => (Some(change(format!("{prompt}{title}"))), change(item.text.clone())),
+            None => (None, change(format!("{prompt}{}", item.text))),
+        };
+        Cow::Owned(Item { id: item.id.clone(), title, text })
+    }
+
+    /// Leading tokens that pooling leaves out: template and prompt, where the model says so.
+    fn tokens_to_skip(&self, prompt: &str) -> Result<usize> {
+        if self.include_prompt || prompt.is_empty() {
+            return Ok(0);
+        }
+        let tokenizer = self.layout.tokenizer();
+        Ok(tokenizer.single_template().prefix.len() + tokenizer.encode(prompt)?.len())
+    }
+
+    fn check_rows(&self, side: Side, sequences: &[TokenSequence], names: &[String], skip: usize) -> Result<()> {
+        let mut rows = Vec::new();
+        let bad = sequences.iter().position(|sequence| {
+            rows.clear();
+            !push_rows(self.pooling, side, sequence, skip, &mut rows)
+        });
+        bad.map_or(Ok(()), |bad| {
+            Err(Error::Options(format!(
+                "pooling {} reads the states at marks, and layout {} gives {} none; use --layout anncur",
+                self.pooling,
+                self.layout.layout().kind,
+                names[bad]
+            )))
+        })
+    }
+
+    fn encode(
+        &self,
+        side: Side,
+        sequences: &[TokenSequence],
+        skip: usize,
+        vectors: &mut [f32],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let hidden = self.engine.hidden();
+        let (mut current, mut next) = (Vec::new(), Vec::new());
+        self.engine.run(
+            sequences,
+            |sequence, rows| {
+                push_rows(self.pooling, side, sequence, skip, rows);
+            },
+            |parts, _| {
+                current.clear();
+                current.resize(parts.len() * hidden, 0.0);
+                for (part, vector) in parts.iter().zip(current.chunks_exact_mut(hidden)) {
+                    pool(self.pooling, part.states, vector);
+                }
+                for step in &self.steps {
+                    match step {
+                        PostStep::Normalize => {
+                            let width = current.len() / parts.len();
+                            current.chunks_exact_mut(width).for_each(normalize);
+                        }
+                        PostStep::Dense(dense) => {
+                            next.clear();
+                            next.resize(parts.len() * dense.outputs(), 0.0);
+                            dense.apply(&current, &mut next)?;
+                            std::mem::swap(&mut current, &mut next);
+                        }
+                    }
+                }
+                let width = current.len() / parts.len();
+                for (part, vector) in parts.iter().zip(current.chunks_exact(width)) {
+                    let at = part.sequence * self.dim;
+                    vectors[at..at + self.dim].copy_from_slice(&vector[..self.dim]);
+                }
+                progress.advance(parts.len() as u64);
+                Ok(())
+            },
+            cancel,
+        )
+    }
+}
+
+/// One tower before its weights are read.
+#[derive(Debug, Clone)]
+pub(crate) struct TowerPlan {
+    pub(crate) config: ModelConfig,
+    pub(crate) files: TowerFiles,
+    pub(crate) layout: Layout,
+    pub(crate) pooling: Pooling,
+    pub(crate) prompt: String,
+    truncate: Option<usize>,
+}
+
+impl TowerPlan {
+    fn step_names(&self) -> Vec<String> {
+        let name = |step: &Step| match step {
+            Step::Normalize => "normalize".to_owned(),
+            Step::Dense { inputs, outputs, activation, .. } => format!("dense {inputs}x{outputs} {}", activation.name()),
+        };
+        self.files.steps.iter().map(name).collect()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = encoder_files(&self.files.transformer)?;
+        for step in &self.files.steps {
+            if let Step::Dense { directory, .. } = step {
+                files.push(directory.join("config.json"));
+                files.extend(crate::weights::WeightStore::paths(directory)?);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// A dual encoder before its weights are read.
+#[derive(Debug)]
+pub(crate) struct DualPlan {
+    pub(crate) name: String,
+    pub(crate) because: String,
+    pub(crate) query: TowerPlan,
+    pub(crate) item: TowerPlan,
+    pub(crate) similarity: Similarity,
+}
+
+impl DualPlan {
+    pub(crate) fn resolve(spec: &ModelSpec, options: &ModelOptions) -> Result<Self> {
+        match spec {
+            ModelSpec::Towers(query, item) => {
+                let query = Self::resolve(query, options)?;
+                let item = Self::resolve(item, options)?;
+                if query.similarity != item.similarity {
+                    return Err(Error::Options(format!(
+                        "the towers are compared by {} and by {}; choose with --similarity",
+                        query.similarity, item.similarity
+                    )));
+                }
+                Ok(DualPlan { name: format!("{},{}", query.name, item.name), item: item.item, ..query })
+            }
+            ModelSpec::Directory(_) | ModelSpec::Hub(_) => Self::of_directory(&spec.directory()?, options),
+        }
+    }
+
+    fn of_directory(root: &Path, options: &ModelOptions) -> Result<Self> {
+        let directory = ModelDirectory::read(root)?;
+        if let Some((query, item)) = directory.towers() {
+            let options = with_stored(options, &directory);
+            let name = directory.name();
+            let query = Self::of_directory(&query, &options)?;
+            let item = Self::of_directory(&item, &options)?;
+            return Ok(DualPlan { name, item: item.item, ..query });
+        }
+        let decision = directory.decide(directory.config().ok().as_ref(), options)?;
+        if decision.variant != Variant::Dual {
+            return Err(Error::Options(format!(
+                "{}: this is a cross-encoder (variant {}, {}); to use its encoder for vectors say --variant dual \
+                 --pooling cls|tanh|mean|max|lse|marker",
+                root.display(),
+                decision.variant,
+                decision.because
+            )));
+        }
+        let loxia = directory.loxia.as_ref();
+        let sentence = directory.sentence.as_ref();
+        let pooling = options.pooling.or_else(|| loxia.and_then(|loxia| loxia.pooling));
+        let tower = |files: TowerFiles, prompt: &str| -> Result<TowerPlan> {
+            let config = ModelConfig::read(&files.transformer.join("config.json"))?;
+            let pooling = pooling.or(files.pooling).ok_or_else(|| Error::Undecided {
+                path: root.to_owned(),
+                why: "nothing says how a text's states become one vector".into(),
+                flags: "--pooling cls, tanh, mean, max, lse or marker".into(),
+            })?;
+            let mut layout = directory.layout(Variant::Dual, options);
+            if layout.max_length.is_none() {
+                layout.max_length = files.max_length.map(|length| length.min(config.usable_positions()));
+            }
+            let truncate = sentence.and_then(|sentence| sentence.truncate);
+            Ok(TowerPlan { config, files, layout, pooling, prompt: prompt.to_owned(), truncate })
+        };
+        let (query, item) = match sentence {
+            Some(sentence) => (
+                tower(sentence.query.clone(), sentence.query_prompt())?,
+                tower(sentence.item.clone(), sentence.item_prompt())?,
+            ),
+            None => {
+                let bare = TowerFiles::bare(root);
+                (tower(bare.clone(), "")?, tower(bare, "")?)
+            }
+        };
+        // sentence-transformers compares by cosine unless told otherwise; bare encoders were trained for dots.
+        let usual = if sentence.is_some() { Similarity::Cosine } else { Similarity::Dot };
+        let stored = loxia.and_then(|loxia| loxia.similarity).or_else(|| sentence.and_then(|s| s.similarity));
+        Ok(DualPlan {
+            name: directory.name(),
+            because: decision.because,
+            query,
+            item,
+            similarity: options.similarity.or(stored).unwrap_or(usual),
+        })
+    }
+
+    /// Whether one encoder serves both sides.
+    pub(crate) fn shared(&self) -> bool {
+        self.query.files == self.item.files
+            && self.query.layout == self.item.layout
+            && self.query.pooling == self.item.pooling
+    }
+
+    fn digest(&self, facts: &TextEncoderFacts) -> Result<ModelDigest> {
+        let tower = |facts: &TowerFacts| {
+            serde_json::json!({
+                "layout": facts.layout, "pooling": facts.pooling, "steps": facts.steps, "prompt": facts.prompt,
+            })
+        };
+        let settings = serde_json::json!({
+            "variant": "dual", "query": tower(&facts.query), "item": tower(&facts.item),
+            "similarity": facts.similarity, "truncate": self.query.truncate, "precision": "f32",
+        });
+        let mut files = self.query.files()?;
+        if !self.shared() {
+            files.extend(self.item.files()?);
+        }
+        Ok(ModelDigest::new(files, settings.to_string()))
+    }
+}
+
+/// The options for towers: what the directory above them stores, unless asked otherwise.
+fn with_stored(options: &ModelOptions, directory: &ModelDirectory) -> ModelOptions {
+    let mut options = options.clone();
+    let Some(loxia) = &directory.loxia else { return options };
+    options.variant = options.variant.or(Some(loxia.variant));
+    options.pooling = options.pooling.or(loxia.pooling);
+    options.similarity = options.similarity.or(loxia.similarity);
+    let layout = directory.layout(loxia.variant, &options);
+    options.layout = Some(layout.kind);
+    options.max_query = layout.max_query;
+    options.max_item = layout.max_item;
+    options.max_length = layout.max_length;
+    options.compat = layout.compat;
+    options
+}

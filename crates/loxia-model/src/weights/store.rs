@@ -1,0 +1,224 @@
+//! All weight files of a directory as one map from names to tensors.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use super::Dtype;
+use super::safetensors::SafetensorsFile;
+use crate::error::{Error, Result};
+use crate::json::read_json;
+use crate::pickle::TorchFile;
+
+/// Which kind of file the weights come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WeightKind {
+    Safetensors,
+    Torch,
+}
+
+enum WeightFile {
+    Safetensors(SafetensorsFile),
+    Torch(TorchFile),
+}
+
+struct Slot {
+    file: usize,
+    index: usize,
+    dtype: Dtype,
+    shape: Vec<usize>,
+}
+
+/// The tensors of one or several weight files.
+pub(crate) struct WeightStore {
+    kind: WeightKind,
+    files: Vec<WeightFile>,
+    tensors: IndexMap<String, Slot>,
+}
+
+/// `*.index.json` of sharded weights.
+#[derive(Deserialize)]
+struct ShardIndex {
+    weight_map: IndexMap<String, String>,
+}
+
+impl WeightStore {
+    /// The weights of a directory: safetensors before PyTorch's own files, whole before sharded.
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        let (kind, paths, index) = Self::locate(directory)?;
+        let mut store = WeightStore { kind, files: Vec::new(), tensors: IndexMap::new() };
+        for path in &paths {
+            store.add(path)?;
+        }
+        if let Some((index_path, index)) = index {
+            store.check_index(&index_path, &index, &paths)?;
+        }
+        Ok(store)
+    }
+
+    /// The files [`WeightStore::open`] would read, in order; an index of shards is among them.
+    pub(crate) fn paths(directory: &Path) -> Result<Vec<PathBuf>> {
+        let (_, mut paths, index) = Self::locate(directory)?;
+        paths.extend(index.map(|(path, _)| path));
+        Ok(paths)
+    }
+
+    /// One checkpoint file of PyTorch.
+    pub(crate) fn open_torch(path: &Path) -> Result<Self> {
+        let mut store = WeightStore { kind: WeightKind::Torch, files: Vec::new(), tensors: IndexMap::new() };
+        store.add(path)?;
+        Ok(store)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn locate(directory: &Path) -> Result<(WeightKind, Vec<PathBuf>, Option<(PathBuf, ShardIndex)>)> {
+        for (kind, whole) in
+            [(WeightKind::Safetensors, "model.safetensors"), (WeightKind::Torch, "pytorch_model.bin")]
+        {
+            let path = directory.join(whole);
+            if path.is_file() {
+                return Ok((kind, vec![path], None));
+            }
+            let index_path = directory.join(format!("{whole}.index.json"));
+            if index_path.is_file() {
+                let index: ShardIndex = read_json(&index_path)?;
+                let shards = shard_paths(directory, &index_path, &index)?;
+                return Ok((kind, shards, Some((index_path, index))));
+            }
+        }
+        Err(Error::NotAModel {
+            path: directory.to_owned(),
+            what: format!(
+                "no weights: looked for model.safetensors, pytorch_model.bin and their .index.json{}",
+                other_weights(directory)
+            ),
+        })
+    }
+
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let file = self.files.len();
+        let (opened, tensors): (_, Vec<(String, Dtype, Vec<usize>)>) = match self.kind {
+            WeightKind::Safetensors => {
+                let opened = SafetensorsFile::open(path)?;
+                let list = opened.entries().iter().map(|e| (e.name.clone(), e.dtype, e.shape.clone())).collect();
+                (WeightFile::Safetensors(opened), list)
+            }
+            WeightKind::Torch => {
+                let opened = TorchFile::open(path)?;
+                let list = opened.tensors().iter().map(|t| (t.name.clone(), t.dtype, t.shape.clone())).collect();
+                (WeightFile::Torch(opened), list)
+            }
+        };
+        self.files.push(opened);
+        for (index, (name, dtype, shape)) in tensors.into_iter().enumerate() {
+            let name = modern_name(name);
+            if self.tensors.insert(name.clone(), Slot { file, index, dtype, shape }).is_some() {
+                return Err(Error::malformed(path, format!("tensor {name} is in these weights twice")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, index_path: &Path, index: &ShardIndex, paths: &[PathBuf]) -> Result<()> {
+        for (name, shard) in &index.weight_map {
+            let found = self.tensors.get(&modern_name(name.clone())).map(|slot| &paths[slot.file]);
+            if found.and_then(|path| path.file_name()) != Some(shard.as_ref()) {
+                return Err(Error::malformed(index_path, format!("tensor {name} is not in {shard}")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|slot| slot.shape.as_slice())
+    }
+
+    pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
+        self.tensors.get(name).map(|slot| slot.dtype)
+    }
+
+    /// Number formats in use, without repetition.
+    pub(crate) fn dtypes(&self) -> Vec<Dtype> {
+        let mut dtypes: Vec<Dtype> = self.tensors.values().map(|slot| slot.dtype).collect();
+        dtypes.sort_unstable();
+        dtypes.dedup();
+        dtypes
+    }
+
+    /// Non-tensor values of PyTorch files that were left opaque.
+    pub(crate) fn opaque(&self) -> Vec<String> {
+        let torch = self.files.iter().filter_map(|file| match file {
+            WeightFile::Torch(file) => Some(file.opaque()),
+            WeightFile::Safetensors(_) => None,
+        });
+        torch.flatten().cloned().collect()
+    }
+
+    /// A tensor's values as f32.
+    ///
+    /// # Panics
+    /// If the name is unknown or the type is not a weight type: ask first.
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<f32>> {
+        let slot = &self.tensors[name];
+        let mut values = Vec::with_capacity(slot.shape.iter().product());
+        match &self.files[slot.file] {
+            WeightFile::Safetensors(file) => slot.dtype.widen(file.bytes(slot.index), &mut values),
+            WeightFile::Torch(file) => slot.dtype.widen(&file.contiguous(slot.index)?, &mut values),
+        }
+        Ok(values)
+    }
+}
+
+/// Layer norms were called gamma and beta in the first BERT checkpoints.
+fn modern_name(name: String) -> String {
+    match (name.strip_suffix("LayerNorm.gamma"), name.strip_suffix("LayerNorm.beta")) {
+        (Some(stem), _) => format!("{stem}LayerNorm.weight"),
+        (_, Some(stem)) => format!("{stem}LayerNorm.bias"),
+        _ => name,
+    }
+}
+
+fn shard_paths(directory: &Path, index_path: &Path, index: &ShardIndex) -> Result<Vec<PathBuf>> {
+    let mut names: Vec<&str> = index.weight_map.values().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut paths = Vec::with_capacity(names.len());
+    for name in names {
+        let mut parts = Path::new(name).components();
+        let plain = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
+        if !plain || name.contains(['/', '\\']) {
+            return Err(Error::malformed(
+                index_path,
+                format!("shard {name:?} is not a file of this directory; paths that lead elsewhere are refused"),
+            ));
+        }
+        paths.push(directory.join(name));
+    }
+    Ok(paths)
+}
+
+/// Tells a user who has the weights in a format nobody here reads.
+fn other_weights(directory: &Path) -> String {
+    let others: Vec<String> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| [".ckpt", ".pt", ".torch", ".h5", ".msgpack", ".onnx"].iter().any(|end| name.ends_with(end)))
+        .collect();
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!("; found {}: convert with `loxia model convert`, or save as safetensors", others.join(", "))
+    }
+}
