@@ -149,12 +149,12 @@ impl ModelFlags {
 
     /// Opens a cross-encoder.
     pub(crate) fn cross_encoder(&self, model: &str) -> Result<CrossEncoder> {
-        Ok(CrossEncoder::open(self.spec(model)?, &self.options())?)
+        Ok(CrossEncoder::open(&self.spec(model)?, &self.options())?)
     }
 
     /// Opens a dual encoder: one directory, or `QUERY,ITEM`.
     pub(crate) fn text_encoder(&self, model: &str) -> Result<TextEncoder> {
-        Ok(TextEncoder::open(self.spec(model)?, &self.options())?)
+        Ok(TextEncoder::open(&self.spec(model)?, &self.options())?)
     }
 
     /// Where the model is, fetched first if that was asked for.

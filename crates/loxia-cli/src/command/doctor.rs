@@ -29,12 +29,11 @@ pub(crate) fn run(_flags: DoctorFlags, context: &Context) -> Result<Outcome> {
     summary
         .fact("version", env!("CARGO_PKG_VERSION"))
         .fact("machine", format!("{} {}", std::env::consts::ARCH, std::env::consts::OS))
-        .fact("CPU features", loxia::nn::features().join(" "))
+        .fact("CPU features", Kernel::features().join(" "))
         .fact("kernels", kernels.join(" "))
         .fact("kernel in use", Kernel::detect()?.name())
         .fact("cores", std::thread::available_parallelism().map_or(1, usize::from))
         .fact("threads", rayon::current_num_threads())
-        .fact("hub cache", loxia::model::hub_cache_dir().display().to_string())
         .fact("hub downloads", if cfg!(feature = "hub") { "with --download" } else { "not built in (feature hub)" });
     let mut failed = Vec::new();
     for kernel in Kernel::available() {

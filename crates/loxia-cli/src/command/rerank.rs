@@ -26,8 +26,8 @@ const PAIRS_AT_ONCE: usize = 1 << 14;
 #[command(after_help = "Examples:
   loxia rerank --model MODEL_DIR --run BM25.trec --data BEIR_DIR --depth 100 --output RERANKED.trec
   loxia rerank --model MODEL_DIR --run CANDIDATES.jsonl.gz --output RERANKED.trec
-  loxia rerank --model MODEL_DIR --query \\"how do crossbills feed\\" --data passages.txt
-  grep -i bird notes.txt | loxia rerank --model MODEL_DIR --query \\"how do crossbills feed\\" --data -
+  loxia rerank --model MODEL_DIR --query \"how do crossbills feed\" --data passages.txt
+  grep -i bird notes.txt | loxia rerank --model MODEL_DIR --query \"how do crossbills feed\" --data -
 
 A run is a TREC run (texts come from --data) or JSON / JSON lines with qid, query, docno, text and, where known,
 rank and score; any of them may be gzipped. An output name ending in .jsonl gets JSON lines with the texts,

@@ -25,7 +25,7 @@ use crate::report::{Summary, grouped};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loxia score --model MODEL_DIR --data BEIR_DIR --split test --output SCORES
-  loxia score --model MODEL_DIR --variant emb --layout anncur --max-query 64 --max-item 64 \\\\
+  loxia score --model MODEL_DIR --variant emb --layout anncur --max-query 64 --max-item 64 \\
       --data wordnet-worlds --split test --world verb.motion --rows 0..500 --output SCORES.npy")]
 pub(crate) struct ScoreFlags {
     /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
