@@ -10,6 +10,7 @@ mod packed;
 mod reference;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, target_arch = "x86_64"))]
 mod vector;
 
 pub(crate) use attention::{Attention, AttentionScratch};

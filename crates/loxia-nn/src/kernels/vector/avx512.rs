@@ -26,6 +26,8 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn run<T: Task>(self, task: T) {
+        // Never inlined, so that a task has the registers to itself.
+        #[inline(never)]
         #[target_feature(enable = "avx512f")]
         fn enabled<T: Task>(simd: Avx512, task: T) {
             task.run(simd);

@@ -49,7 +49,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: Product<'_>) {
             let tiles = work.input.chunks(S::TILE_ROWS * inputs);
             for (input, out) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)) {
                 let rows = TileRows { values: &input[from..], stride: inputs };
-                for_rows!(input.len() / inputs, tile::<S, VECTORS>(simd, rows, &pass, out));
+                for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
             }
             if to == inputs {
                 activate(simd, work.activation, work.out, outputs, columns);
@@ -70,31 +70,46 @@ struct Pass<'a> {
     outputs: usize,
 }
 
+/// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
+struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
+    rows: TileRows<'a>,
+    pass: &'a Pass<'a>,
+    out: &'a mut [f32],
+}
+
 #[inline(always)]
-fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     rows: TileRows<'_>,
     pass: &Pass<'_>,
     out: &mut [f32],
 ) {
-    let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-    if !pass.fresh {
-        for (row, sums) in sums.iter_mut().enumerate() {
-            let left = &out[row * pass.outputs..][pass.columns.clone()];
-            for (vector, sum) in sums.iter_mut().enumerate() {
-                *sum = simd.read(left.get(vector * S::LANES..).unwrap_or(&[]));
+    simd.run(Tile::<ROWS, VECTORS> { rows, pass, out });
+}
+
+impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Tile { rows, pass, out } = self;
+        let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+        if !pass.fresh {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let left = &out[row * pass.outputs..][pass.columns.clone()];
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    *sum = simd.read(left.get(vector * S::LANES..).unwrap_or(&[]));
+                }
             }
         }
-    }
-    let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, pass.panel, sums);
-    for (row, sums) in sums.iter().enumerate() {
-        let right = &mut out[row * pass.outputs..][pass.columns.clone()];
-        for (vector, &sum) in sums.iter().enumerate() {
-            let result = match pass.bias {
-                Some(bias) => simd.add(sum, simd.read(&bias[vector * S::LANES..])),
-                None => sum,
-            };
-            simd.write(right.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
+        let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, pass.panel, sums);
+        for (row, sums) in sums.iter().enumerate() {
+            let right = &mut out[row * pass.outputs..][pass.columns.clone()];
+            for (vector, &sum) in sums.iter().enumerate() {
+                let result = match pass.bias {
+                    Some(bias) => simd.add(sum, simd.read(&bias[vector * S::LANES..])),
+                    None => sum,
+                };
+                simd.write(right.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
+            }
         }
     }
 }

@@ -47,7 +47,8 @@ pub(super) fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums
 }
 
-/// Calls `$function::<S, ROWS, VECTORS>($arguments)` with `ROWS` equal to a number of rows known at run time.
+/// Calls `$function::<S, ROWS, VECTORS>($arguments)` with `ROWS` equal to a number of rows known at run time,
+/// at most the `TILE_ROWS` of the instruction set.
 macro_rules! for_rows {
     ($rows:expr, $function:ident::<$simd:ty, $vectors:tt>($($argument:expr),* $(,)?)) => {
         match $rows {
@@ -57,9 +58,9 @@ macro_rules! for_rows {
             4 => $function::<$simd, 4, $vectors>($($argument),*),
             5 => $function::<$simd, 5, $vectors>($($argument),*),
             6 => $function::<$simd, 6, $vectors>($($argument),*),
-            7 => $function::<$simd, 7, $vectors>($($argument),*),
-            8 => $function::<$simd, 8, $vectors>($($argument),*),
-            rows => unreachable!("tiles have 1 to 8 rows, not {rows}"),
+            7 if <$simd>::TILE_ROWS >= 7 => $function::<$simd, 7, $vectors>($($argument),*),
+            8 if <$simd>::TILE_ROWS >= 8 => $function::<$simd, 8, $vectors>($($argument),*),
+            rows => unreachable!("no tile of {rows} rows"),
         }
     };
 }
