@@ -1,7 +1,8 @@
-"""Makes the layout goldens of loxia-model: an independent implementation of the published rules.
+"""Makes the layout goldens of loxia-model: a second implementation of the published rules.
 
-Written from the prose of the rules (the seeds' notes on ANNCUR, hard-nce-el and BLINK), on top of a
-transformers tokenizer. Writes to crates/loxia-model/tests/fixtures/layouts/:
+It shares no code with the Rust one and works on whole token lists of a transformers tokenizer. ANNCUR and
+BLINK follow the notes on these systems; for hard-nce-el the original windows were read as well (what its
+reranker does with a mention that fills the budget). Layout `pair` is transformers itself. Writes to crates/loxia-model/tests/fixtures/layouts/:
 
     cases.jsonl.gz     1,000 cases: L, left, mention, right (left is null: a plain query), title, text
     expected.jsonl.gz  a line for each setting: layout, compat, mark_mention; `crc`: for each case the CRC-32 of

@@ -1,4 +1,4 @@
-//! Layouts against an independent implementation of the rules (`tools/golden/layouts.py`).
+//! Layouts against a second implementation of the rules (`tools/golden/layouts.py`).
 
 use std::sync::LazyLock;
 
