@@ -123,6 +123,7 @@ pub struct DataSet {
     queries: OnceLock<QueryStore>,
 }
 
+#[derive(Clone)]
 enum Layout {
     Linking(Linking),
     Retrieval(Retrieval),
@@ -262,6 +263,72 @@ impl DataSet {
             }
         };
         Ok(self.items.get_or_init(|| items))
+    }
+
+    /// Number of items of each world that [`DataSet::items`] holds.
+    pub(crate) fn world_sizes(&self) -> Result<Vec<(String, usize)>> {
+        let worlds = &self.world_items()?.worlds;
+        Ok(worlds.iter().map(|(world, range)| (world.clone(), range.len())).collect())
+    }
+
+    /// Line of an item in its world's file, from 0.
+    pub(crate) fn row_in_world(&self, world: &str, item: &str) -> Result<Option<u32>> {
+        let items = self.world_items()?;
+        let range = items.worlds.get(world);
+        let position = items.store.position(item);
+        Ok(range.zip(position).filter(|(range, at)| range.contains(at)).map(|(range, at)| at - range.start))
+    }
+
+    /// The data set split by split, with the items that are already open: its one split, or all. One
+    /// part without a split where the layout has none.
+    pub(crate) fn parts(&self) -> Result<Vec<DataSet>> {
+        let splits = match &self.split {
+            Some(split) => vec![split.clone()],
+            None => self.splits(),
+        };
+        match splits.is_empty() {
+            true => Ok(vec![self.at_split(None)?]),
+            false => splits.into_iter().map(|split| self.at_split(Some(split))).collect(),
+        }
+    }
+
+    fn at_split(&self, split: Option<String>) -> Result<DataSet> {
+        Ok(DataSet {
+            path: self.path.clone(),
+            format: self.format,
+            layout: self.layout.clone(),
+            world: self.world.clone(),
+            split,
+            read: self.read.clone(),
+            items: match self.has_items() {
+                true => OnceLock::from(self.world_items()?.clone()),
+                false => OnceLock::new(),
+            },
+            queries: OnceLock::new(),
+        })
+    }
+
+    /// Whether it holds items; a file of mentions does not.
+    pub(crate) fn has_items(&self) -> bool {
+        !matches!(&self.layout, Layout::Linking(linking) if linking.documents.is_empty())
+    }
+
+    /// Whether there is a file of queries for the split in use.
+    pub(crate) fn has_queries(&self) -> bool {
+        match &self.layout {
+            Layout::Linking(linking) => !linking.mentions.is_empty(),
+            Layout::Retrieval(retrieval) => retrieval.has_queries(self.split.as_deref()),
+            Layout::File(_) => false,
+        }
+    }
+
+    /// Whether there is a file of judgements for the split in use.
+    pub(crate) fn has_qrels(&self) -> bool {
+        match &self.layout {
+            Layout::Linking(linking) => !linking.mentions.is_empty(),
+            Layout::Retrieval(retrieval) => retrieval.has_qrels(self.split.as_deref()),
+            Layout::File(_) => false,
+        }
     }
 
     /// The queries, in file order: mentions of the split and world, or queries judged in the split (all,

@@ -36,6 +36,17 @@ pub enum RunFormat {
     JsonArray,
 }
 
+impl RunFormat {
+    /// A short name: `trec`, `jsonl`, `json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunFormat::Trec => "trec",
+            RunFormat::JsonLines => "jsonl",
+            RunFormat::JsonArray => "json",
+        }
+    }
+}
+
 /// Texts that came with a run; `None` where the file has none.
 #[derive(Debug, Default)]
 pub struct RunTexts {

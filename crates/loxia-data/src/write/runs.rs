@@ -64,10 +64,13 @@ fn finite(entry: &RunEntry) -> Result<f64> {
     Err(Error::Unwritable { what: format!("the score {} of item {:?}", entry.score, entry.item) })
 }
 
-/// Writes a run as JSON lines with `qid, query, docno, title, text, rank, score`; absent texts are left
-/// out.
+/// Writes a run as JSON objects with `qid, query, docno, title, text, rank, score`, one a line; absent
+/// texts are left out.
 pub struct JsonRunWriter<W> {
     output: W,
+    /// What goes before the next object.
+    before: &'static str,
+    is_array: bool,
 }
 
 #[derive(Serialize)]
@@ -85,9 +88,14 @@ struct JsonRunLine<'a> {
 }
 
 impl<W: Write> JsonRunWriter<W> {
-    /// A writer to `output`.
-    pub fn new(output: W) -> Self {
-        JsonRunWriter { output }
+    /// A writer of JSON lines.
+    pub fn lines(output: W) -> Self {
+        JsonRunWriter { output, before: "", is_array: false }
+    }
+
+    /// A writer of one JSON array.
+    pub fn array(output: W) -> Self {
+        JsonRunWriter { output, before: "[\n", is_array: true }
     }
 
     /// Writes one line: an item of a query at its rank, from 1, with the texts at hand.
@@ -108,7 +116,19 @@ impl<W: Write> JsonRunWriter<W> {
             rank,
             score: finite(entry)?,
         };
+        self.output.write_all(self.before.as_bytes()).map_err(Error::output)?;
+        self.before = if self.is_array { "," } else { "" };
         super::write_line(&mut self.output, &line)
+    }
+
+    /// Ends the array.
+    pub fn finish(mut self) -> Result<()> {
+        let end = match (self.is_array, self.before) {
+            (false, _) => "",
+            (true, ",") => "]\n",
+            (true, _) => "[]\n",
+        };
+        self.output.write_all(end.as_bytes()).map_err(Error::output)
     }
 }
 
