@@ -10,7 +10,8 @@ use crate::reading::{file, gzip};
 
 fn id() -> impl Strategy<Value = String> {
     any::<String>().prop_filter("ids of columns", |id| {
-        !id.is_empty() && !id.contains(char::is_whitespace) && !id.starts_with('\u{feff}')
+        let json = id.starts_with(['[', '{']) || id.contains('"');
+        !id.is_empty() && !json && !id.contains(char::is_whitespace) && !id.starts_with('\u{feff}')
     })
 }
 
@@ -103,6 +104,7 @@ proptest! {
         let _ = parse_run(&bytes[..], "r", &options);
         let _ = parse_qrels(&bytes[..], "q", &options);
         let _ = parse_candidates(&bytes[..], "c", &options);
+        let _ = parse_mentions(&bytes[..], "m", &options).map(Iterator::count);
     }
 }
 
@@ -127,6 +129,14 @@ fn what_columns_cannot_hold_is_refused() {
     run.push("q 1".into(), RunEntry { item: "d".into(), score: 1.0 });
     let error = write_run(Vec::new(), &run, RunFormat::Trec, TextSources::default()).unwrap_err().to_string();
     assert!(error.starts_with("cannot write the query id \"q 1\" in a file of columns"), "{error}");
+    let mut run = Run::new("t");
+    run.push("[q]".into(), RunEntry { item: "d".into(), score: 1.0 });
+    let mut bytes = Vec::new();
+    write_run(&mut bytes, &run, RunFormat::Trec, TextSources::default()).unwrap();
+    assert_eq!(parse_run(&bytes[..], "r", &ReadOptions::default()).unwrap().run, run);
+    run.push("[q]".into(), RunEntry { item: "\"d\"".into(), score: 2.0 });
+    let error = write_run(Vec::new(), &run, RunFormat::Trec, TextSources::default()).unwrap_err().to_string();
+    assert!(error.ends_with("it would read as JSON"), "{error}");
     let mut run = Run::new("t");
     run.push("q".into(), RunEntry { item: "d".into(), score: f64::NAN });
     let error = write_run(Vec::new(), &run, RunFormat::JsonLines, TextSources::default()).unwrap_err();

@@ -41,7 +41,7 @@ pub fn write_run(output: impl Write, run: &Run, format: RunFormat, texts: TextSo
             }
             Ok(0)
         }
-        RunFormat::JsonLines => write_json(JsonRunWriter::lines(output), run, texts),
+        RunFormat::JsonLines => write_json(JsonRunWriter::new(output), run, texts),
         RunFormat::JsonArray => write_json(JsonRunWriter::array(output), run, texts),
     }
 }

@@ -50,6 +50,10 @@ impl<W: Write> TrecRunWriter<W> {
         for (entry, rank) in best_first(entries).into_iter().zip(1..) {
             let item = column("the item id", entry.item.as_str(), char::is_whitespace)?;
             let score = finite(entry)?;
+            if query.starts_with(['[', '{']) && [query, item, tag].iter().any(|id| id.contains('"')) {
+                let what = format!("query {query:?}, item {item:?} in a TREC run: it would read as JSON");
+                return Err(Error::Unwritable { what });
+            }
             writeln!(self.output, "{query}{s}Q0{s}{item}{s}{rank}{s}{score}{s}{tag}")
                 .map_err(Error::output)?;
         }
@@ -89,7 +93,7 @@ struct JsonRunLine<'a> {
 
 impl<W: Write> JsonRunWriter<W> {
     /// A writer of JSON lines.
-    pub fn lines(output: W) -> Self {
+    pub fn new(output: W) -> Self {
         JsonRunWriter { output, before: "", is_array: false }
     }
 
