@@ -227,3 +227,23 @@ fn a_directory_that_is_nothing_lists_what_was_looked_for() {
         assert!(error.contains(layout), "{error}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    if !std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
+        println!("skipped: no mkfifo");
+        return;
+    }
+    let writer = {
+        let pipe = pipe.clone();
+        let lines: String = (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"text {i}\"}}\n")).collect();
+        std::thread::spawn(move || std::fs::write(pipe, lines))
+    };
+    let data = DataSet::open(&pipe, &DataOptions::default()).unwrap();
+    writer.join().unwrap().unwrap();
+    assert_eq!((data.format(), data.items().unwrap().len()), (DataFormat::Jsonl, 5000));
+    assert_eq!(data.items().unwrap().get(4999).unwrap().text, "text 4999");
+}

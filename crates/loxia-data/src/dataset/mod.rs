@@ -11,11 +11,12 @@ use std::sync::{Arc, OnceLock};
 use loxia_core::{ItemId, Qrels, QueryId};
 
 use crate::candidates::{Candidates, read_candidates};
-use crate::{Error, ItemStore, LineFormat, LineReader, QueryStore, ReadOptions, Result};
+use crate::{Error, ItemStore, LineFormat, QueryStore, ReadOptions, Result};
 use linking::{Linking, WorldItems};
 use retrieval::Retrieval;
 
-pub(crate) use mention::is_mention;
+use mention::is_mention;
+pub use mention::parse_mentions;
 
 /// Layouts that [`DataSet::open`] knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,17 +132,14 @@ enum Layout {
 }
 
 impl DataSet {
-    /// Recognises the layout at `path` (`-` is a file of items from standard input) and checks that
-    /// world and split are there.
+    /// Recognises the layout at `path` and checks that world and split are there. Standard input (`-`)
+    /// and pipes hold a file of items, which is read at once.
     pub fn open(path: impl AsRef<Path>, options: &DataOptions) -> Result<Self> {
         let path = path.as_ref();
         let items = OnceLock::new();
-        let (format, layout) = if path == Path::new("-") {
-            // Standard input can be read only once, so the look at its format reads it too.
-            let mut lines = LineReader::open(path, &options.read.limits)?;
-            let format =
-                detect::file_format(options.format).map_or_else(|| LineFormat::detect(&mut lines), Ok)?;
-            let _ = items.set(WorldItems::of_one(ItemStore::from_lines(lines, format, &options.read)?));
+        let (format, layout) = if detect::is_stream(path) {
+            let (store, format) = detect::read_stream(path, options)?;
+            let _ = items.set(WorldItems::of_one(store));
             (detect::data_format(format), Layout::File(format))
         } else {
             detect::recognise(path, options)?
