@@ -1,6 +1,9 @@
 //! The commands, one file each.
 
 mod completions;
+mod data;
+mod data_convert;
+mod data_inspect;
 mod demo;
 mod doctor;
 mod embed;
@@ -38,6 +41,7 @@ pub(crate) enum Command {
     Score(score::ScoreFlags),
     Embed(embed::EmbedFlags),
     Retrieve(retrieve::RetrieveFlags),
+    Data(data::DataCommandFlags),
     Demo(demo::DemoFlags),
     Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
@@ -51,6 +55,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Score(flags) => score::run(flags, context),
         Command::Embed(flags) => embed::run(flags, context),
         Command::Retrieve(flags) => retrieve::run(flags, context),
+        Command::Data(flags) => data::run(flags, context),
         Command::Demo(flags) => demo::run(flags, context),
         Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
