@@ -4,6 +4,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod embed;
+mod eval;
 mod rerank;
 mod retrieve;
 mod score;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Score(score::ScoreFlags),
     Embed(embed::EmbedFlags),
     Retrieve(retrieve::RetrieveFlags),
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
     Demo(demo::DemoFlags),
     Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
@@ -51,6 +54,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Score(flags) => score::run(flags, context),
         Command::Embed(flags) => embed::run(flags, context),
         Command::Retrieve(flags) => retrieve::run(flags, context),
+        Command::Eval(command) => eval::run(command, context),
         Command::Demo(flags) => demo::run(flags, context),
         Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
