@@ -3,6 +3,7 @@
 mod bad_input;
 mod config;
 mod embed;
+mod eval;
 mod faults;
 mod kill;
 mod program;

@@ -7,6 +7,7 @@ mod data_inspect;
 mod demo;
 mod doctor;
 mod embed;
+mod eval;
 mod rerank;
 mod retrieve;
 mod score;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Embed(embed::EmbedFlags),
     Retrieve(retrieve::RetrieveFlags),
     Data(data::DataCommandFlags),
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
     Demo(demo::DemoFlags),
     Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
@@ -56,6 +59,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Embed(flags) => embed::run(flags, context),
         Command::Retrieve(flags) => retrieve::run(flags, context),
         Command::Data(flags) => data::run(flags, context),
+        Command::Eval(command) => eval::run(command, context),
         Command::Demo(flags) => demo::run(flags, context),
         Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
