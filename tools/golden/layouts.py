@@ -128,7 +128,7 @@ def blink(case, compat, _):
 def hard_nce(case, compat, mark_mention):
     length, quirks = case["L"], compat is not None
     return reranker(case, 2 * length, mark_mention, quirks), retriever(case, length, quirks), \
-        alone(*entity_row(case, length, False), quirks)
+        alone(*entity_row(case, length, False))
 
 
 def retriever(case, length, quirks):
@@ -139,7 +139,7 @@ def retriever(case, length, quirks):
     lost = len(near_left) < len(left) or len(near_right) < len(right)
     l, m, r = (pieces(" ".join(part)) for part in (near_left, mention, near_right))
     if len(m) >= budget:
-        return alone([CLS] + m[:budget] + [SEP], True, quirks)
+        return alone([CLS] + m[:budget] + [SEP], True)
     rest = budget - len(m) - 2
     half = rest // 2
     if len(l) > half:
@@ -151,7 +151,7 @@ def retriever(case, length, quirks):
     else:
         kept_left = l
     window = (kept_left + [start] + m + [end] + r)[:budget]
-    return alone([CLS] + window + [SEP], lost or len(window) < len(l) + len(m) + len(r) + 2, quirks)
+    return alone([CLS] + window + [SEP], lost or len(window) < len(l) + len(m) + len(r) + 2)
 
 
 def reranker(case, length, mark_mention, quirks):
