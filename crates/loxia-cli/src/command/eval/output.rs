@@ -40,7 +40,7 @@ pub(super) fn write(report: &Report, format: Format, out: &mut impl Write) -> Re
         }
         Format::Markdown => {
             report.table(false).write_markdown(out)?;
-            report.write_footer(out, "* ")?;
+            report.write_footer(out, "- ")?;
         }
         Format::Csv => report.table(true).write_csv(out)?,
         Format::TrecEval => {
@@ -172,17 +172,19 @@ impl Report {
         let mut lines = Vec::new();
         if let Some(comparison) = self.extras.comparison {
             let baseline = &self.systems[comparison.baseline];
-            let level = comparison.level();
-            lines.push(match comparison.test {
-                Test::Difference => format!(
-                    "p: paired t-test against {}, two-sided; * differs (p < {level:.4})",
-                    baseline.name
-                ),
-                Test::Equivalence { delta } => format!(
-                    "p: equivalence to {} within {delta} (TOST); * equivalent (p < {level:.4})",
-                    baseline.name
-                ),
-            });
+            let (test, mark) = match comparison.test {
+                Test::Difference => {
+                    (format!("paired t-test against {}, two-sided", baseline.name), "differs")
+                }
+                Test::Equivalence { delta } => {
+                    (format!("equivalence to {} within {delta} (TOST)", baseline.name), "equivalent")
+                }
+            };
+            let shared = match comparison.systems - 1 {
+                1 => String::new(),
+                tests => format!(": 0.05 shared by {tests} tests"),
+            };
+            lines.push(format!("p: {test}; * {mark} (p < {:.4}{shared})", comparison.level()));
             for (position, system) in self.systems.iter().enumerate() {
                 let paired = (0..self.measures().len()).find_map(|i| self.extras.test(position, i));
                 let all = system.evaluation.queries().len().max(baseline.evaluation.queries().len());
