@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod config;
+mod data;
 mod embed;
 mod eval;
 mod faults;

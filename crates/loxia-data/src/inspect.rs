@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::fields::words;
 use crate::{DataSet, Result, RunFile};
 
-/// How many examples are shown.
+/// How many examples are shown, and how many characters of each.
 const EXAMPLES: usize = 3;
+const EXAMPLE_LENGTH: usize = 200;
 
 /// What was found in a data set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +56,7 @@ pub struct Texts {
     pub max_words: u32,
     /// Texts without any word.
     pub blank: u64,
-    /// Ids and texts of the first few.
+    /// Ids and the first 200 characters of the first few.
     pub examples: Vec<(String, String)>,
 }
 
@@ -178,7 +179,7 @@ impl Texts {
             let (id, text) = text?;
             lengths.push(u32::try_from(words(&text).count()).unwrap_or(u32::MAX));
             if examples.len() < EXAMPLES {
-                examples.push((id, text));
+                examples.push((id, text.chars().take(EXAMPLE_LENGTH).collect()));
             }
         }
         lengths.sort_unstable();

@@ -21,6 +21,7 @@ fn zeshel_to_blink_and_on_to_beir() {
     to_blink(&data, &blink_path, Existing::Overwrite).unwrap();
 
     let blink = DataSet::open(&blink_path, &options(None, Some("valid"))).unwrap();
+    assert_eq!(blink.format(), DataFormat::Blink);
     let raw = DataSet::open(dir.path(), &options(None, Some("val"))).unwrap();
     assert_eq!(blink.queries().unwrap().digest(), raw.queries().unwrap().digest());
     assert_eq!(blink.items().unwrap().digest(), raw.items().unwrap().digest());

@@ -7,7 +7,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::core::artefact::write_file_atomically;
 use loxia::data::convert::{Converted, MentionText, TextSources, to_beir, to_blink, write_qrels, write_run};
-use loxia::data::{DataFormat, DataOptions, DataSet, QrelsFormat, ReadOptions, RunFormat, read_qrels, read_run};
+use loxia::data::{
+    DataFormat, DataOptions, DataSet, QrelsFormat, ReadOptions, RunFormat, read_qrels, read_run,
+};
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};

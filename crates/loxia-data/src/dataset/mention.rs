@@ -38,6 +38,7 @@ pub(super) struct MentionRecord<'a> {
     #[serde(borrow)]
     label_document_id: Option<IdField<'a>>,
     label_id: Option<LabelField>,
+    label_title: Option<serde::de::IgnoredAny>,
 }
 
 const EXPECTED: &str = "a mention: `mention_id`, `world`, `context_left`, `mention`, `context_right` and a \
@@ -74,12 +75,12 @@ impl<'a> MentionRecord<'a> {
     pub(super) fn kind(&self) -> DataFormat {
         if self.is_span() {
             DataFormat::Zeshel
-        } else if self.label_document_id.is_some() {
-            DataFormat::Worlds
-        } else if self.kind.is_some() {
+        } else if self.world.is_none() && self.kind.is_some() {
             DataFormat::Anncur
-        } else {
+        } else if self.label_title.is_some() || self.label_document_id.is_none() {
             DataFormat::Blink
+        } else {
+            DataFormat::Worlds
         }
     }
 
