@@ -1,7 +1,8 @@
 """The token layouts `anncur`, `hard-nce` and `blink` as pure functions.
 
 A second opinion on the Rust crate: written from the prose of the published
-rules, not from the Rust. Pieces go in as lists of ids, a `Row` comes out. Each
+rules before the Rust was read; where the two differed, the docstring says what
+was settled. Pieces go in as lists of ids, a `Row` comes out. Each
 function has two modes: `compat=False` mends the edges, `compat=True` keeps the
 published quirks.
 
@@ -75,24 +76,19 @@ def _dropped(given, kept_tokens):
 # ---------------------------------------------------------------- anncur, blink
 
 
-def _quota_row(left, mention, right, limit, specials, has_mention, compat):
+def _quota_row(left, mention, right, limit, specials, bare=False, slices=False):
     """`[CLS]` left, marked mention, right `[SEP]` in `limit` tokens; (tokens, truncated).
 
     left quota = floor((limit - m) / 2) - 1, right quota = limit - m - left - 2
     with m the marked mention's length; what one side leaves of its quota goes
     to the other when that one exceeds its own.
 
-    Mended: the mention is cut so that `[CLS]`, both marks and `[SEP]` fit.
-    Published: quotas of zero or less are used as slice bounds as they are, and
-    the row is cut to `limit` at the end.
-
-    An empty mention string (`has_mention=False`) has no marks, in both modes;
-    a string that merely has no pieces keeps them.
+    The mention is cut so that `[CLS]`, both marks and `[SEP]` fit, unless
+    `slices`: then quotas of zero or less are slice bounds as they are, and the
+    row is cut to `limit` at the end. `bare` leaves out the mention and its marks.
     """
-    kept_mention = mention
-    if not compat:
-        kept_mention = mention[: limit - 4]
-    block = _marked(kept_mention, specials) if has_mention else []
+    kept_mention = mention if slices else mention[: limit - 4]
+    block = [] if bare else _marked(kept_mention, specials)
     m = len(block)
     left_quota = (limit - m) // 2 - 1
     right_quota = limit - m - left_quota - 2
@@ -100,13 +96,13 @@ def _quota_row(left, mention, right, limit, specials, has_mention, compat):
         right_quota += left_quota - len(left)
     elif len(left) > left_quota and len(right) <= right_quota:
         left_quota += right_quota - len(right)
-    if compat:
+    if slices:
         before = left[-left_quota:]
     else:
         before = left[len(left) - min(left_quota, len(left)) :]
     body = _plain(before) + block + _plain(right[:right_quota])
     tokens = _wrapped(body, specials)[:limit]
-    given = len(left) + len(right) + 2 + (len(mention) + 2 if has_mention else 0)
+    given = len(left) + len(right) + 2 + (0 if bare else len(mention) + 2)
     return tokens, _dropped(given, tokens)
 
 
@@ -130,28 +126,28 @@ def _without_pads(tokens, types, positions):
     return [tokens[i] for i in kept], [types[i] for i in kept], [positions[i] for i in kept]
 
 
-def _joined(query, item_for, max_query, max_item, max_length, compat):
-    """Query row and item row without its `[CLS]` as one row.
-
-    Mended: positions run on; where the sum exceeds `max_length` the item is cut
-    again, with its `[SEP]`, the query never.
-    Published: the query row is padded to `max_query`, so the item begins at
-    that position; the whole is cut to `max_length`; segment 1 is for non-zero
-    ids from `max_query` on; padding is masked, hence left out here.
-    """
-    query_tokens, query_cut = query
-    if compat:
-        item_tokens, item_cut = item_for(max_item)
-        padded = query_tokens + [(PAD, None)] * (max_query - len(query_tokens))
-        whole = padded + item_tokens[1:]
-        row = whole[:max_length]
-        types = [int(i >= max_query and token != PAD) for i, (token, _) in enumerate(row)]
-        kept = _without_pads(row, types, range(len(row)))
-        return _finish(*kept, query_cut or item_cut or len(row) < len(whole))
-    item_tokens, item_cut = item_for(min(max_item, max_length - len(query_tokens) + 1))
+def _run_on(query, item):
+    """Query row and item row without its `[CLS]`, positions without a gap."""
+    (query_tokens, query_cut), (item_tokens, item_cut) = query, item
     tokens = query_tokens + item_tokens[1:]
     types = [0] * len(query_tokens) + [1] * (len(item_tokens) - 1)
     return _finish(tokens, types, range(len(tokens)), query_cut or item_cut)
+
+
+def _padded_between(query, item, max_query, max_length):
+    """The published pair.
+
+    The query row is padded to `max_query`, so the item begins at that position;
+    the whole is cut to `max_length`; segment 1 is for non-zero ids from
+    `max_query` on; padding is masked, hence left out here.
+    """
+    (query_tokens, query_cut), (item_tokens, item_cut) = query, item
+    padded = query_tokens + [(PAD, None)] * (max_query - len(query_tokens))
+    whole = padded + item_tokens[1:]
+    row = whole[:max_length]
+    types = [int(at >= max_query and token != PAD) for at, (token, _) in enumerate(row)]
+    kept = _without_pads(row, types, range(len(row)))
+    return _finish(*kept, query_cut or item_cut or len(row) < len(whole))
 
 
 def _masked_single(tokens, truncated, compat):
@@ -162,9 +158,24 @@ def _masked_single(tokens, truncated, compat):
     return _finish(*_without_pads(tokens, [0] * size, range(size)), truncated)
 
 
+# An empty mention string (`has_mention=False`) has no marks as published; a string
+# that merely has no pieces keeps them. Mended, the marks are always there: the
+# [EMB] head reads its query vector from them.
+
+
+def _anncur_rows(left, mention, right, max_query, specials, has_mention, compat):
+    bare = compat and not has_mention
+    return _quota_row(left, mention, right, max_query, specials, bare, slices=compat)
+
+
+def _blink_rows(left, mention, right, max_query, specials, has_mention, compat):
+    bare = compat and not has_mention
+    return _quota_row(left, mention, right, max_query, specials, bare)
+
+
 def anncur_query(left, mention, right, max_query, specials, *, has_mention=True, compat=False):
     """Mention row of ANNCUR, for a dual encoder."""
-    row = _quota_row(left, mention, right, max_query, specials, has_mention, compat)
+    row = _anncur_rows(left, mention, right, max_query, specials, has_mention, compat)
     return _masked_single(*row, compat)
 
 
@@ -177,22 +188,21 @@ def anncur_pair(
     left, mention, right, title, text, max_query, max_item, max_length, specials,
     *, has_mention=True, compat=False,
 ):  # fmt: skip
-    """Mention row and entity row joined."""
-    query = _quota_row(left, mention, right, max_query, specials, has_mention, compat)
-
-    def item(limit):
-        return _tagged_row(title, text, limit, specials, not compat)
-
-    return _joined(query, item, max_query, max_item, max_length, compat)
+    """Mention row and entity row joined. Limits that do not fit together are refused."""
+    if max_query + max_item - 1 > max_length:
+        raise ValueError(f"rows of {max_query} and {max_item} do not fit into {max_length}")
+    query = _anncur_rows(left, mention, right, max_query, specials, has_mention, compat)
+    item = _tagged_row(title, text, max_item, specials, not compat)
+    return _padded_between(query, item, max_query, max_length) if compat else _run_on(query, item)
 
 
 def blink_query(left, mention, right, max_query, specials, *, has_mention=True, compat=False):
     """Context row of BLINK: ANNCUR's quotas.
 
-    The rules name no quirk of the window here, so a mention that is too long is
-    cut in both modes.
+    A mention that is too long is cut in both modes: where ANNCUR slices oddly
+    BLINK stops at an assertion, so there is nothing published to keep.
     """
-    row = _quota_row(left, mention, right, max_query, specials, has_mention, False)
+    row = _blink_rows(left, mention, right, max_query, specials, has_mention, compat)
     return _masked_single(*row, compat)
 
 
@@ -205,13 +215,15 @@ def blink_pair(
     left, mention, right, title, text, max_query, max_item, max_length, specials,
     *, has_mention=True, compat=False,
 ):  # fmt: skip
-    """Context row and candidate row joined; `max_length` is 256 unless less is asked for."""
-    query = _quota_row(left, mention, right, max_query, specials, has_mention, False)
+    """Context row and candidate row joined; `max_length` is 256 unless less is asked for.
 
-    def item(limit):
-        return _tagged_row(title, text, limit, specials, False)
-
-    return _joined(query, item, max_query, max_item, max_length, compat)
+    Limits that do not fit together are refused; published, the pair is cut.
+    """
+    if not compat and max_query + max_item - 1 > max_length:
+        raise ValueError(f"rows of {max_query} and {max_item} do not fit into {max_length}")
+    query = _blink_rows(left, mention, right, max_query, specials, has_mention, compat)
+    item = _tagged_row(title, text, max_item, specials, False)
+    return _padded_between(query, item, max_query, max_length) if compat else _run_on(query, item)
 
 
 # --------------------------------------------------------------------- hard-nce
@@ -248,12 +260,9 @@ def hard_nce_query(left, mention, right, max_query, specials, *, compat=False):
     name no fix, so both modes do it. Mended: the left slice is never below 0.
     """
     budget = max_query - 2
-    given = len(left) + len(mention) + len(right) + 2
     if len(mention) >= budget:
-        body = _plain(mention[:budget])
-        # The marks left out are no text: only lost pieces count.
-        lost = len(left) + len(mention) + len(right) > budget
-        return _single(_wrapped(body, specials), lost)
+        # Marks left out count as cut, like the tag of an item.
+        return _single(_wrapped(_plain(mention[:budget]), specials), True)
     rest = budget - len(mention) - 2
     half = rest // 2
     if len(left) <= half:
@@ -266,6 +275,7 @@ def hard_nce_query(left, mention, right, max_query, specials, *, compat=False):
             before = left[max(len(left) - max(keep, 0), 0) :]
     body = _plain(before) + _marked(mention, specials) + _plain(right)
     body = body[:budget]
+    given = len(left) + len(mention) + len(right) + 2
     return _single(_wrapped(body, specials), _dropped(given, body))
 
 

@@ -62,7 +62,7 @@ pub enum Compat {
     Anncur,
     /// Retriever windows cut as the original slices; the reranker attends to padding.
     HardNce,
-    /// Item tokens at positions from `max_query` on; the pair cut to `max_length`.
+    /// Item tokens at positions from `max_query` on; the pair cut to `max_length`. Windows as without it.
     Blink,
     /// Reserved for the sparse cross-encoders.
     Ecir24,
