@@ -1,8 +1,8 @@
-"""Makes the layout goldens of loxia-model: a second implementation of the published rules.
+"""Makes the layout goldens of loxia-model from a second implementation of the published rules.
 
-It shares no code with the Rust one and works on whole token lists of a transformers tokenizer. ANNCUR and
-BLINK follow the notes on these systems; for hard-nce-el the original windows were read as well (what its
-reranker does with a mention that fills the budget). Layout `pair` is transformers itself. Writes to crates/loxia-model/tests/fixtures/layouts/:
+The rules are in `layout_rules.py`, first written from the notes on these systems without sight of the Rust code;
+here are the cases, the way of their texts into pieces, and the files. Layout `pair` is transformers itself.
+Writes to crates/loxia-model/tests/fixtures/layouts/:
 
     cases.jsonl.gz     1,000 cases: L, left, mention, right (left is null: a plain query), title, text
     expected.jsonl.gz  a line for each setting: layout, compat, mark_mention; `crc`: for each case the CRC-32 of
@@ -22,166 +22,84 @@ import struct
 import zlib
 from pathlib import Path
 
+import layout_rules
 from transformers import AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("LOXIA_TEST_DATA", ROOT.parent / "shared" / "data"))
 FIXTURES = ROOT / "crates/loxia-model/tests/fixtures"
 TOKENIZER = AutoTokenizer.from_pretrained(FIXTURES / "tokenizers/wordpiece")
-PAD, CLS, SEP = TOKENIZER.pad_token_id, TOKENIZER.cls_token_id, TOKENIZER.sep_token_id
-START, END, TAG = (TOKENIZER.convert_tokens_to_ids(f"[unused{i}]") for i in range(3))
+assert TOKENIZER.pad_token_id == layout_rules.PAD
+SPECIALS = layout_rules.Specials(
+    TOKENIZER.cls_token_id, TOKENIZER.sep_token_id, *(TOKENIZER.convert_tokens_to_ids(f"[unused{i}]") for i in range(3))
+)
 
 
 def pieces(text):
     return TOKENIZER(text, add_special_tokens=False, verbose=False)["input_ids"]
 
 
-class Marked(int):
-    """A marker put in by a layout: an id that knows it is not from a text."""
-
-
-def markers():
-    return Marked(START), Marked(END), Marked(TAG)
-
-
-def finish(ids, types, positions, cut):
-    """Finds the markers by identity, so that the same token in a text is not mistaken for one."""
-    marks = [next((at for at, token in enumerate(ids) if isinstance(token, Marked) and token == wanted), -1)
-             for wanted in (START, END, TAG)]
-    return {"ids": [int(i) for i in ids], "types": types, "positions": positions, "marks": marks, "cut": int(cut)}
-
-
-def alone(row, cut, drop_pads=False):
-    kept = [(token, at) for at, token in enumerate(row) if not (drop_pads and token == PAD)]
-    return finish([t for t, _ in kept], [0] * len(kept), [at for _, at in kept], cut)
+def finish(row):
+    """A `Row` as the fixture writes it."""
+    marks = [-1 if mark is None else mark for mark in row.marks]
+    return {"ids": row.ids, "types": row.types, "positions": row.positions, "marks": marks, "cut": int(row.truncated)}
 
 
 def parts(case):
+    """Left context, mention, right context; a plain query is a mention without contexts."""
     return ("", case["mention"], "") if case["left"] is None else (case["left"], case["mention"], case["right"])
 
 
-# --- ANNCUR and BLINK -------------------------------------------------------------------------------------
+# --- the published layouts --------------------------------------------------------------------------------
 
-def context_row(case, length, lower, quirks):
-    left, mention, right = (part.lower() if lower else part for part in parts(case))
-    start, end, _ = markers()
-    left_ids, mention_ids, right_ids = pieces(left), pieces(mention), pieces(right)
-    everything = len(left_ids) + len(mention_ids) + len(right_ids) + 2
-    if quirks:
-        block = [start] + mention_ids + [end] if mention else []
-        everything -= 0 if mention else 2
-    else:
-        block = [start] + mention_ids[:length - 4] + [end]
-    lq = (length - len(block)) // 2 - 1
-    rq = length - len(block) - lq - 2
-    if len(left_ids) <= lq and len(right_ids) > rq:
-        rq += lq - len(left_ids)
-    elif len(left_ids) > lq and len(right_ids) <= rq:
-        lq += rq - len(right_ids)
-    if quirks:
-        window = left_ids[-lq:] + block + right_ids[:rq]
-    else:
-        window = (left_ids[-lq:] if lq > 0 else []) + block + right_ids[:max(rq, 0)]
-    row = ([CLS] + window + [SEP])[:length]
-    return row, everything > len(window) or len(window) + 2 > length
-
-
-def entity_row(case, length, keep_tag):
-    tag = markers()[2]
-    title, text = pieces(case["title"] or ""), pieces(case["text"])
-    whole = title + [tag] + text
-    if keep_tag and len(title) > length - 3:
-        row = title[:length - 3] + [tag]
-    else:
-        row = whole[:length - 2]
-    return [CLS] + row + [SEP], len(row) < len(whole)
-
-
-def rows_pair(query, item, length, limit, quirks):
-    (query_row, query_cut), (item_row, item_cut) = query, item
-    cut = query_cut or item_cut
-    if not quirks:
-        ids = query_row + item_row[1:]
-        return finish(ids, [0] * len(query_row) + [1] * (len(item_row) - 1), list(range(len(ids))), cut)
-    # The original pads the query, joins, cuts, and masks what has the padding's id.
-    padded = query_row + [PAD] * (length - len(query_row)) + item_row[1:]
-    cut = cut or len(padded) > limit
-    seen = [(token, at) for at, token in enumerate(padded[:limit]) if token != PAD]
-    return finish([t for t, _ in seen], [int(at >= length) for _, at in seen], [at for _, at in seen], cut)
+def rows(case, compat, rules, max_length, lower):
+    """Pair, query alone and item alone by three functions of one system with two complete rows."""
+    pair_rule, query_rule, item_rule = rules
+    texts = [part.lower() if lower else part for part in parts(case)]
+    query = [pieces(text) for text in texts]
+    item = [pieces(case["title"] or ""), pieces(case["text"])]
+    length, quirks = case["L"], {"compat": compat is not None}
+    mention = {"has_mention": texts[1] != ""}
+    return (
+        finish(pair_rule(*query, *item, length, length, max_length, SPECIALS, **mention, **quirks)),
+        finish(query_rule(*query, length, SPECIALS, **mention, **quirks)),
+        finish(item_rule(*item, length, SPECIALS, **quirks)),
+    )
 
 
 def anncur(case, compat, _):
-    length, quirks = case["L"], compat is not None
-    query, item = context_row(case, length, True, quirks), entity_row(case, length, not quirks)
-    return rows_pair(query, item, length, 2 * length, quirks), alone(*query, quirks), alone(*item, quirks)
+    """Mention and contexts are lower-cased before they are tokenised, titles and texts are not."""
+    rules = layout_rules.anncur_pair, layout_rules.anncur_query, layout_rules.anncur_item
+    return rows(case, compat, rules, 2 * case["L"], lower=True)
 
 
 def blink(case, compat, _):
-    length, quirks = case["L"], compat is not None
-    query, item = context_row(case, length, False, quirks), entity_row(case, length, False)
-    limit = 2 * length - 6 if quirks else 2 * length
-    return rows_pair(query, item, length, limit, quirks), alone(*query, quirks), alone(*item, quirks)
+    """Lower-casing belongs to BLINK's files, not to its layout. The compat limit is one that binds."""
+    rules = layout_rules.blink_pair, layout_rules.blink_query, layout_rules.blink_item
+    max_length = 2 * case["L"] - (6 if compat else 0)
+    return rows(case, compat, rules, max_length, lower=False)
 
 
-# --- hard-nce-el ------------------------------------------------------------------------------------------
+def near_words(case, count):
+    """Pieces of mention and contexts of at most `count` words, and whether there were more words."""
+    left, mention, right = parts(case)
+    (left, left_cut), (right, right_cut) = layout_rules.last_words(left, count), layout_rules.first_words(right, count)
+    return [pieces(left), pieces(" ".join(mention.split())), pieces(right)], left_cut or right_cut
+
 
 def hard_nce(case, compat, mark_mention):
-    length, quirks = case["L"], compat is not None
-    return reranker(case, 2 * length, mark_mention, quirks), retriever(case, length, quirks), \
-        alone(*entity_row(case, length, False))
+    length, quirks = case["L"], {"compat": compat is not None}
+    budget, item_budget = layout_rules.reranker_budgets(2 * length)
+    query, query_cut = near_words(case, budget)
+    text, text_cut = layout_rules.first_words(case["text"], item_budget)
+    pair = layout_rules.hard_nce_pair(*query, pieces(text), 2 * length, SPECIALS, mark_mention=mark_mention, **quirks)
+    pair.truncated |= query_cut or text_cut
 
-
-def retriever(case, length, quirks):
-    start, end, _ = markers()
-    budget = length - 2
-    left, mention, right = (part.split() for part in parts(case))
-    near_left, near_right = left[-(budget + 1):], right[:budget + 1]
-    lost = len(near_left) < len(left) or len(near_right) < len(right)
-    l, m, r = (pieces(" ".join(part)) for part in (near_left, mention, near_right))
-    if len(m) >= budget:
-        return alone([CLS] + m[:budget] + [SEP], True)
-    rest = budget - len(m) - 2
-    half = rest // 2
-    if len(l) > half:
-        keep = half if len(r) > half else rest - len(r)
-        if quirks:
-            kept_left = l[-keep:]
-        else:
-            kept_left = l[len(l) - min(max(keep, 0), len(l)):]
-    else:
-        kept_left = l
-    window = (kept_left + [start] + m + [end] + r)[:budget]
-    return alone([CLS] + window + [SEP], lost or len(window) < len(l) + len(m) + len(r) + 2)
-
-
-def reranker(case, length, mark_mention, quirks):
-    start, end, _ = markers()
-    budget = (length - 3) // 2
-    item_budget = length - 3 - budget
-    left, mention, right = (part.split() for part in parts(case))
-    near_left, near_right = left[-budget:], right[:budget]
-    lost = len(near_left) < len(left) or len(near_right) < len(right)
-    l, m, r = (pieces(" ".join(part)) for part in (near_left, mention, near_right))
-    if mark_mention:
-        m = [start] + m + [end]
-    rest = max(budget - len(m), 0)
-    half = (rest + 1) // 2
-    if len(l) >= half:
-        keep = half if len(r) >= half else rest - len(r)
-    else:
-        keep = len(l)
-    window = ((l[-keep:] if keep else []) + m + r)[:budget]
-    lost = lost or len(window) < len(l) + len(m) + len(r)
-    words = case["text"].split()
-    candidate = pieces(" ".join(words[:item_budget]))
-    lost = lost or len(words) > item_budget or len(candidate) > item_budget
-    candidate = candidate[:item_budget]
-    ids = [CLS] + window + [SEP] + candidate + [SEP]
-    types = [0] * (len(window) + 2) + [1] * (len(candidate) + 1)
-    if quirks:
-        types += [0] * (length - len(ids))
-        ids += [PAD] * (length - len(ids))
-    return finish(ids, types, list(range(len(ids))), lost)
+    query, query_cut = near_words(case, layout_rules.retriever_words(length))
+    single = layout_rules.hard_nce_query(*query, length, SPECIALS, **quirks)
+    single.truncated |= query_cut
+    item = layout_rules.hard_nce_item(pieces(case["title"] or ""), pieces(case["text"]), length, SPECIALS, **quirks)
+    return finish(pair), finish(single), finish(item)
 
 
 # --- the tokenizer's own template -------------------------------------------------------------------------
@@ -198,7 +116,9 @@ def pair(case, _, __):
         got = TOKENIZER(*texts, truncation=True, max_length=limit)
         whole = TOKENIZER(*texts, verbose=False)["input_ids"][0]
         ids = got["input_ids"][0]
-        return finish(ids, got["token_type_ids"][0], list(range(len(ids))), len(ids) < len(whole))
+        row = layout_rules.Row(ids, got["token_type_ids"][0], list(range(len(ids))))
+        row.truncated = len(ids) < len(whole)
+        return finish(row)
 
     return encode(query, item), encode(query), encode(item)
 

@@ -132,16 +132,18 @@ impl Layout {
         check(kind, "max_item", max_item, least_item, longest_side)?;
 
         let original = self.compat.is_some();
+        let slicing = if original { Slicing::Python } else { Slicing::Clamped };
         let form = match kind {
             LayoutKind::Pair => Form::Template,
             LayoutKind::Anncur => Form::Rows {
                 tokens: self.own_tokens(tokenizer)?,
-                rule: QuotaRule { lower_case: true, original },
+                rule: QuotaRule { lower_case: true, original, slicing },
                 keep_tag: !original,
             },
             LayoutKind::Blink => Form::Rows {
                 tokens: self.own_tokens(tokenizer)?,
-                rule: QuotaRule { lower_case: false, original },
+                // Where ANNCUR slices oddly BLINK stops at an assertion: nothing to reproduce.
+                rule: QuotaRule { lower_case: false, original, slicing: Slicing::Clamped },
                 keep_tag: false,
             },
             LayoutKind::HardNce => Form::HardNce { tokens: self.own_tokens(tokenizer)?, original },
