@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use loxia::core::matrix::{MATRIX_KIND, MatrixSpec, MatrixWriter};
+use loxia::core::matrix::{MATRIX_KIND, MatrixSpec, MatrixWriter, TileShape};
 use loxia::core::{Cost, IdTable, Item, PairScorer, Query};
 use loxia::data::{ItemStore, QueryStore};
 
@@ -43,6 +43,9 @@ pub(crate) struct ScoreFlags {
     /// Which items: A..B by position, or a file of ids [default: all]
     #[arg(long, value_name = "A..B|FILE")]
     items: Option<String>,
+    /// Pairs in a tile: what a crash can cost. Smaller for slow models [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tile_pairs: Option<u32>,
     /// Go on with an unfinished output
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
@@ -78,11 +81,14 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     let scorer = flags.model_flags.cross_encoder(&flags.model)?;
     let row_ids = ids_of(queries.ids(), rows.clone())?;
     let col_ids = items.ids()?;
-    let spec = MatrixSpec::dense(&row_ids, col_ids.as_ref().unwrap_or(items.store.ids()))
+    let mut spec = MatrixSpec::dense(&row_ids, col_ids.as_ref().unwrap_or(items.store.ids()))
         .digest("model", scorer.info().digest)
         .digest("queries", queries.digest())
         .digest("items", items.store.digest())
         .command(std::env::args().collect::<Vec<_>>().join(" "));
+    if let Some(pairs) = flags.tile_pairs {
+        spec = spec.tile(TileShape::of_cells(rows.len(), items.len(), pairs as usize));
+    }
     let writer = target.writer(&spec)?;
     let mut summary = Summary::default();
     summary.fact("model", scorer.info().name).fact("queries", rows.len()).fact("items", items.len());
