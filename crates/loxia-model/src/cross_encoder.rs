@@ -7,8 +7,6 @@
 //!
 //! Scores are raw unless an activation is asked for.
 
-use std::path::PathBuf;
-
 use loxia_core::{Cancel, Cost, Item, PairScorer, Progress, Query, ScorerInfo};
 use loxia_nn::{Activation, Dense};
 use rayon::prelude::*;
@@ -159,7 +157,13 @@ impl CrossEncoder {
         self.digest.hex()
     }
 
-    fn score_all(&self, work: &Work<'_>, scores: &mut [f32], progress: &dyn Progress, cancel: &Cancel) -> Result<Cost> {
+    fn score_all(
+        &self,
+        work: &Work<'_>,
+        scores: &mut [f32],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Cost> {
         let queries = prepare(work.queries.len(), work.pairs.iter().map(|pair| pair.0), |index| {
             cancel.check()?;
             Ok(self.layout.query(&work.queries[index].text)?)
@@ -169,7 +173,8 @@ impl CrossEncoder {
             Ok(self.layout.item(&work.items[index])?)
         })?;
         let mut cost = Cost::default();
-        for (pairs, scores) in work.pairs.chunks(SEQUENCES_AT_ONCE).zip(scores.chunks_mut(SEQUENCES_AT_ONCE)) {
+        for (pairs, scores) in work.pairs.chunks(SEQUENCES_AT_ONCE).zip(scores.chunks_mut(SEQUENCES_AT_ONCE))
+        {
             let sequences: Vec<TokenSequence> = pairs
                 .par_iter()
                 .map(|&(query, item)| {
@@ -181,7 +186,8 @@ impl CrossEncoder {
             self.check_marks(work, pairs, &sequences)?;
             self.score_sequences(&sequences, scores, progress, cancel)?;
             if let Some(bad) = scores.iter().position(|score| !score.is_finite()) {
-                let (query, item) = (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
+                let (query, item) =
+                    (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
                 let what = format!("score of query {query} and item {item}");
                 return Err(Error::NotFinite { what, value: scores[bad] });
             }
@@ -199,7 +205,8 @@ impl CrossEncoder {
         if !matches!(self.scoring, Scoring::Marks) {
             return Ok(());
         }
-        let complete = |s: &TokenSequence| s.marks.start.is_some() && s.marks.end.is_some() && s.marks.tag.is_some();
+        let complete =
+            |s: &TokenSequence| s.marks.start.is_some() && s.marks.end.is_some() && s.marks.tag.is_some();
         match sequences.iter().position(|sequence| !complete(sequence)) {
             None => Ok(()),
             Some(bad) => Err(Error::Options(format!(
@@ -356,7 +363,6 @@ pub(crate) struct CrossEncoderParts {
     pub(crate) top: Top,
     pub(crate) label: Option<usize>,
     pub(crate) stored_activation: Option<String>,
-    pub(crate) root: PathBuf,
 }
 
 impl CrossEncoderParts {
@@ -386,7 +392,6 @@ impl CrossEncoderParts {
             top,
             label: directory.loxia.as_ref().and_then(|loxia| loxia.label),
             stored_activation: stored.or_else(|| config.facts.stored_activation().map(str::to_owned)),
-            root: directory.root.clone(),
             config,
         })
     }

@@ -38,7 +38,9 @@ impl Machine {
             Some(0) => return Err(Error::Options("--threads must be at least 1".into())),
             Some(threads) => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                Some(Arc::new(pool.map_err(|e| Error::Options(format!("cannot start {threads} threads: {e}")))?))
+                Some(Arc::new(
+                    pool.map_err(|e| Error::Options(format!("cannot start {threads} threads: {e}")))?,
+                ))
             }
         };
         Ok(Machine { kernel, token_budget: options.token_budget.unwrap_or(TOKEN_BUDGET).max(1), pool })
@@ -129,7 +131,10 @@ impl Engine {
             let parts: Vec<Rows<'_>> = plan
                 .iter()
                 .zip(starts.zip(&ends))
-                .map(|(&sequence, (start, &end))| Rows { sequence, states: &states[start * hidden..end * hidden] })
+                .map(|(&sequence, (start, &end))| Rows {
+                    sequence,
+                    states: &states[start * hidden..end * hidden],
+                })
                 .collect();
             consume(&parts, &states)?;
         }

@@ -65,8 +65,14 @@ fn check(directory: &Path, kernel: Kernel) {
                 |sequence, rows| rows.extend(0..sequence.len() as u32),
                 |_, states| {
                     assert_eq!(states.len(), pair.states.len());
-                    let apart = states.iter().zip(&pair.states).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                    assert!(apart < 1e-4, "{}: states differ by {apart} ({})", directory.display(), kernel.name());
+                    let apart =
+                        states.iter().zip(&pair.states).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    assert!(
+                        apart < 1e-4,
+                        "{}: states differ by {apart} ({})",
+                        directory.display(),
+                        kernel.name()
+                    );
                     Ok(())
                 },
                 &Cancel::new(),
