@@ -12,7 +12,7 @@ use loxia_nn::{Activation, Dense};
 use rayon::prelude::*;
 
 use crate::digest::{ModelDigest, encoder_files};
-use crate::directory::ModelDirectory;
+use crate::directory::{ModelDirectory, omits_types};
 use crate::engine::{Engine, Machine, Rows, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::{Family, HeadLayer};
@@ -96,7 +96,8 @@ impl CrossEncoder {
         let tokenizer = Tokenizer::open(directory.transformer())?;
         tokenizer.check_vocabulary(parts.config.architecture.shape.vocab)?;
         let layout = parts.layout.bind(&tokenizer, parts.config.usable_positions())?;
-        let engine = Engine::new(&mut network, &machine)?;
+        let engine =
+            Engine::new(&mut network, omits_types(directory.transformer(), &parts.layout)?, &machine)?;
         let labels = network.top.last().map_or(0, |layer| layer.linear.outputs);
         let default_activation = parts.default_activation(labels);
         let activation = match options.activation {

@@ -72,10 +72,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Packs a network's encoder for the machine.
-    pub(crate) fn new(network: &mut Network, machine: &Machine) -> Result<Self> {
+    /// Packs a network's encoder for the machine; `omit_types` where inputs have no token types.
+    pub(crate) fn new(network: &mut Network, omit_types: bool, machine: &Machine) -> Result<Self> {
         let architecture = &network.architecture;
-        let (positions, zero_types) = (architecture.positions, ignores_types(architecture));
+        let (positions, zero_types) = (architecture.positions, omit_types || ignores_types(architecture));
         let weights = std::mem::replace(&mut network.encoder, architecture.skeleton());
         let backend = Box::new(CpuEncoder::new(architecture.shape.clone(), weights, machine.kernel)?);
         Ok(Engine { backend, positions, zero_types, token_budget: machine.token_budget })

@@ -59,7 +59,7 @@ pub enum Error {
         /// What was to be built of them.
         model: String,
         /// Every tensor that is missing, misshapen or unexpected.
-        problems: TensorProblems,
+        problems: Box<TensorProblems>,
     },
     /// A directory from which several models could be built.
     #[error("{path}: {why}; give {flags}", path = path.display())]

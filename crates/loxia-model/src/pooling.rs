@@ -54,11 +54,11 @@ pub(crate) fn pool(pooling: Pooling, states: &[f32], out: &mut [f32]) {
             out.fill(f32::NEG_INFINITY);
             for row in rows {
                 // Not f32::max, which would hide a NaN.
-                out.iter_mut().zip(row).for_each(|(max, &value)| {
-                    if !(value <= *max) {
-                        *max = value
+                for (max, &value) in out.iter_mut().zip(row) {
+                    if value > *max || value.is_nan() {
+                        *max = value;
                     }
-                });
+                }
             }
         }
         Pooling::Lse => {

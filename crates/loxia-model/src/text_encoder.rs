@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::cross_encoder::pack;
 use crate::digest::{ModelDigest, encoder_files};
-use crate::directory::ModelDirectory;
+use crate::directory::{ModelDirectory, omits_types};
 use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::{Family, ModelConfig};
@@ -240,7 +240,7 @@ impl Tower {
         let tokenizer = Tokenizer::open(transformer)?;
         tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
         let layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
-        let engine = Engine::new(&mut network, machine)?;
+        let engine = Engine::new(&mut network, omits_types(transformer, &plan.layout)?, machine)?;
         let mut dim = engine.hidden();
         let mut steps: Vec<PostStep> =
             pack(&network.top, machine)?.into_iter().map(|dense| PostStep::Dense(Box::new(dense))).collect();

@@ -49,7 +49,7 @@ fn check(directory: &Path, kernel: Kernel) {
     let layout = Layout::new(LayoutKind::Pair).bind(&tokenizer, config.usable_positions()).unwrap();
     let mut network = Network::read(directory, &config, Top::Classifier(config.facts.labels())).unwrap();
     let machine = Machine::new(&ModelOptions { kernel: Some(kernel), ..ModelOptions::default() }).unwrap();
-    let engine = Engine::new(&mut network, &machine).unwrap();
+    let engine = Engine::new(&mut network, false, &machine).unwrap();
     let golden: Golden = crate::json::read_json(&directory.join("golden.json")).unwrap();
     for pair in golden.pairs {
         let query = layout.query(&QueryText::Plain(pair.query)).unwrap();

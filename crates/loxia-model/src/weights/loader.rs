@@ -74,7 +74,7 @@ impl<'a> TensorLoader<'a> {
             return Err(Error::Tensors {
                 path: path.to_owned(),
                 model: model.to_owned(),
-                problems: self.problems,
+                problems: Box::new(self.problems),
             });
         }
         match self.failure {

@@ -57,7 +57,7 @@ pub(crate) fn parse_header(file: &[u8]) -> Result<Vec<Entry>, Malformed> {
 
 /// Orders entries by offset and refuses overlaps, gaps and bytes no tensor claims.
 fn check_tiling(entries: &mut [Entry], data_start: usize, file_len: usize) -> Result<(), Malformed> {
-    entries.sort_by(|a, b| (a.data.start, a.data.end).cmp(&(b.data.start, b.data.end)));
+    entries.sort_by_key(|entry| (entry.data.start, entry.data.end));
     let mut end = data_start;
     let mut before = "the header";
     for entry in entries.iter() {
