@@ -138,7 +138,10 @@ def write(family, size_name):
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=build(), model_max_length=40, **{f"{role}_token": token for role, token in names.items()}
+        tokenizer_object=build(),
+        model_max_length=40,
+        model_input_names=["input_ids"] + ["token_type_ids"] * (family in ("bert", "electra")) + ["attention_mask"],
+        **{f"{role}_token": token for role, token in names.items()},
     )
     fast.save_pretrained(directory)
     tokenizer = AutoTokenizer.from_pretrained(directory)
@@ -155,7 +158,7 @@ def write(family, size_name):
     pairs = []
     for query, item in PAIRS:
         query, item = query.format(pad=names["pad"]), item.format(pad=names["pad"])
-        batch = tokenizer(query, item, return_tensors="pt", truncation=True, return_token_type_ids=True)
+        batch = tokenizer(query, item, return_tensors="pt", truncation=True)
         inputs = {"input_ids": batch["input_ids"], "attention_mask": torch.ones_like(batch["input_ids"])}
         if family in ("bert", "electra"):
             inputs["token_type_ids"] = batch["token_type_ids"]

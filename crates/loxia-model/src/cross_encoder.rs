@@ -7,14 +7,12 @@
 //!
 //! Scores are raw unless an activation is asked for.
 
-use std::path::PathBuf;
-
 use loxia_core::{Cancel, Cost, Item, PairScorer, Progress, Query, ScorerInfo};
 use loxia_nn::{Activation, Dense};
 use rayon::prelude::*;
 
 use crate::digest::{ModelDigest, encoder_files};
-use crate::directory::ModelDirectory;
+use crate::directory::{ModelDirectory, omits_types};
 use crate::engine::{Engine, Machine, Rows, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::{Family, HeadLayer};
@@ -98,7 +96,8 @@ impl CrossEncoder {
         let tokenizer = Tokenizer::open(directory.transformer())?;
         tokenizer.check_vocabulary(parts.config.architecture.shape.vocab)?;
         let layout = parts.layout.bind(&tokenizer, parts.config.usable_positions())?;
-        let engine = Engine::new(&mut network, &machine)?;
+        let engine =
+            Engine::new(&mut network, omits_types(directory.transformer(), &parts.layout)?, &machine)?;
         let labels = network.top.last().map_or(0, |layer| layer.linear.outputs);
         let default_activation = parts.default_activation(labels);
         let activation = match options.activation {
@@ -159,7 +158,13 @@ impl CrossEncoder {
         self.digest.hex()
     }
 
-    fn score_all(&self, work: &Work<'_>, scores: &mut [f32], progress: &dyn Progress, cancel: &Cancel) -> Result<Cost> {
+    fn score_all(
+        &self,
+        work: &Work<'_>,
+        scores: &mut [f32],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Cost> {
         let queries = prepare(work.queries.len(), work.pairs.iter().map(|pair| pair.0), |index| {
             cancel.check()?;
             Ok(self.layout.query(&work.queries[index].text)?)
@@ -169,7 +174,8 @@ impl CrossEncoder {
             Ok(self.layout.item(&work.items[index])?)
         })?;
         let mut cost = Cost::default();
-        for (pairs, scores) in work.pairs.chunks(SEQUENCES_AT_ONCE).zip(scores.chunks_mut(SEQUENCES_AT_ONCE)) {
+        for (pairs, scores) in work.pairs.chunks(SEQUENCES_AT_ONCE).zip(scores.chunks_mut(SEQUENCES_AT_ONCE))
+        {
             let sequences: Vec<TokenSequence> = pairs
                 .par_iter()
                 .map(|&(query, item)| {
@@ -181,7 +187,8 @@ impl CrossEncoder {
             self.check_marks(work, pairs, &sequences)?;
             self.score_sequences(&sequences, scores, progress, cancel)?;
             if let Some(bad) = scores.iter().position(|score| !score.is_finite()) {
-                let (query, item) = (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
+                let (query, item) =
+                    (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
                 let what = format!("score of query {query} and item {item}");
                 return Err(Error::NotFinite { what, value: scores[bad] });
             }
@@ -199,7 +206,8 @@ impl CrossEncoder {
         if !matches!(self.scoring, Scoring::Marks) {
             return Ok(());
         }
-        let complete = |s: &TokenSequence| s.marks.start.is_some() && s.marks.end.is_some() && s.marks.tag.is_some();
+        let complete =
+            |s: &TokenSequence| s.marks.start.is_some() && s.marks.end.is_some() && s.marks.tag.is_some();
         match sequences.iter().position(|sequence| !complete(sequence)) {
             None => Ok(()),
             Some(bad) => Err(Error::Options(format!(
@@ -356,7 +364,6 @@ pub(crate) struct CrossEncoderParts {
     pub(crate) top: Top,
     pub(crate) label: Option<usize>,
     pub(crate) stored_activation: Option<String>,
-    pub(crate) root: PathBuf,
 }
 
 impl CrossEncoderParts {
@@ -386,7 +393,6 @@ impl CrossEncoderParts {
             top,
             label: directory.loxia.as_ref().and_then(|loxia| loxia.label),
             stored_activation: stored.or_else(|| config.facts.stored_activation().map(str::to_owned)),
-            root: directory.root.clone(),
             config,
         })
     }

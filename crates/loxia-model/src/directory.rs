@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
+use crate::json::read_json_if_present;
 use crate::layout::{Layout, LayoutKind};
 use crate::loxia_json::LoxiaJson;
 use crate::options::{ModelOptions, Variant};
@@ -15,6 +18,24 @@ pub(crate) struct ModelDirectory {
     pub(crate) root: PathBuf,
     pub(crate) loxia: Option<LoxiaJson>,
     pub(crate) sentence: Option<SentenceModel>,
+}
+
+/// `tokenizer_config.json`, as far as it concerns token types.
+#[derive(Deserialize)]
+struct TokenizerInputs {
+    #[serde(default)]
+    model_input_names: Option<Vec<String>>,
+}
+
+/// Whether inputs of this layout have no token types: `pair` follows the tokenizer, which may list its outputs
+/// without them; other layouts say themselves what their types are.
+pub(crate) fn omits_types(transformer: &Path, layout: &Layout) -> Result<bool> {
+    if layout.kind != LayoutKind::Pair {
+        return Ok(false);
+    }
+    let inputs: Option<TokenizerInputs> = read_json_if_present(&transformer.join("tokenizer_config.json"))?;
+    let names = inputs.and_then(|inputs| inputs.model_input_names);
+    Ok(names.is_some_and(|names| !names.iter().any(|name| name == "token_type_ids")))
 }
 
 /// A decision and where it came from.

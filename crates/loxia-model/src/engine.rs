@@ -38,7 +38,9 @@ impl Machine {
             Some(0) => return Err(Error::Options("--threads must be at least 1".into())),
             Some(threads) => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                Some(Arc::new(pool.map_err(|e| Error::Options(format!("cannot start {threads} threads: {e}")))?))
+                Some(Arc::new(
+                    pool.map_err(|e| Error::Options(format!("cannot start {threads} threads: {e}")))?,
+                ))
             }
         };
         Ok(Machine { kernel, token_budget: options.token_budget.unwrap_or(TOKEN_BUDGET).max(1), pool })
@@ -70,10 +72,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Packs a network's encoder for the machine.
-    pub(crate) fn new(network: &mut Network, machine: &Machine) -> Result<Self> {
+    /// Packs a network's encoder for the machine; `omit_types` where inputs have no token types.
+    pub(crate) fn new(network: &mut Network, omit_types: bool, machine: &Machine) -> Result<Self> {
         let architecture = &network.architecture;
-        let (positions, zero_types) = (architecture.positions, ignores_types(architecture));
+        let (positions, zero_types) = (architecture.positions, omit_types || ignores_types(architecture));
         let weights = std::mem::replace(&mut network.encoder, architecture.skeleton());
         let backend = Box::new(CpuEncoder::new(architecture.shape.clone(), weights, machine.kernel)?);
         Ok(Engine { backend, positions, zero_types, token_budget: machine.token_budget })
@@ -129,7 +131,10 @@ impl Engine {
             let parts: Vec<Rows<'_>> = plan
                 .iter()
                 .zip(starts.zip(&ends))
-                .map(|(&sequence, (start, &end))| Rows { sequence, states: &states[start * hidden..end * hidden] })
+                .map(|(&sequence, (start, &end))| Rows {
+                    sequence,
+                    states: &states[start * hidden..end * hidden],
+                })
                 .collect();
             consume(&parts, &states)?;
         }

@@ -59,7 +59,7 @@ pub enum Error {
         /// What was to be built of them.
         model: String,
         /// Every tensor that is missing, misshapen or unexpected.
-        problems: TensorProblems,
+        problems: Box<TensorProblems>,
     },
     /// A directory from which several models could be built.
     #[error("{path}: {why}; give {flags}", path = path.display())]
@@ -75,7 +75,9 @@ pub enum Error {
     #[error("{0}")]
     Options(String),
     /// A score or vector that is not a number.
-    #[error("the model's {what} is {value}; its weights or its precision are at fault (see `loxia model check`)")]
+    #[error(
+        "the model's {what} is {value}; its weights or its precision are at fault (see `loxia model check`)"
+    )]
     NotFinite {
         /// Whose value it is: the pair, the query or the item.
         what: String,

@@ -17,6 +17,8 @@
 //! Every file is treated as hostile: sizes are checked before memory is taken, paths cannot leave the
 //! directory, and a configuration that asks for something not computed here is an error, not a guess.
 
+mod check;
+mod convert;
 mod cross_encoder;
 mod digest;
 mod directory;
@@ -24,27 +26,34 @@ mod engine;
 mod error;
 mod families;
 mod hub;
+mod inspect;
 mod json;
 pub mod layout;
 mod loxia_json;
 mod network;
 mod options;
+pub mod parse;
 mod pickle;
 mod pooling;
+mod save;
 mod sentence;
 mod spec;
 mod text_encoder;
 pub mod tokenizer;
 mod weights;
 
+pub use check::{CheckLine, check};
+pub use convert::{Conversion, ConvertOptions, convert};
 pub use cross_encoder::{CrossEncoder, CrossEncoderFacts};
 pub use error::{Error, Malformed, Result, TensorProblems};
 pub use families::{Family, HeadLayer};
 pub use hub::HubModel;
 #[cfg(feature = "hub")]
 pub use hub::{Downloaded, download};
+pub use inspect::{EncoderSummary, ModelSummary, inspect};
 pub use loxia_json::{LoxiaJson, Towers};
 pub use options::{ModelOptions, Pooling, Precision, ScoreActivation, Similarity, Variant};
+pub use save::{SaveOptions, save_cross_encoder, save_text_encoder};
 pub use spec::ModelSpec;
 pub use text_encoder::{Embeddings, TextEncoder, TextEncoderFacts, TowerFacts};
 pub use weights::Dtype;

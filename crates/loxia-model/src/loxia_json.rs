@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Malformed, Result};
 use crate::json::read_json_if_present;
 use crate::layout::Layout;
 use crate::options::{Pooling, Similarity, Variant};
@@ -54,7 +54,15 @@ pub struct Towers {
 impl LoxiaJson {
     /// A description of a model with one encoder.
     pub fn new(variant: Variant, layout: Layout) -> Self {
-        LoxiaJson { format: FORMAT, variant, layout, pooling: None, similarity: None, label: None, towers: None }
+        LoxiaJson {
+            format: FORMAT,
+            variant,
+            layout,
+            pooling: None,
+            similarity: None,
+            label: None,
+            towers: None,
+        }
     }
 
     /// The file of a directory, if it has one.
@@ -75,7 +83,9 @@ impl LoxiaJson {
     fn check(&self) -> Result<(), Malformed> {
         if self.format != FORMAT {
             let found = self.format;
-            return Err(Malformed::new(format!("format is {found}, this version reads {FORMAT}; update Loxia")));
+            return Err(Malformed::new(format!(
+                "format is {found}, this version reads {FORMAT}; update Loxia"
+            )));
         }
         for name in self.towers.iter().flat_map(|towers| [&towers.query, &towers.item]) {
             if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\']) {
@@ -83,13 +93,5 @@ impl LoxiaJson {
             }
         }
         Ok(())
-    }
-
-    /// Writes the file into a directory.
-    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(FILE_NAME);
-        let mut text = serde_json::to_string_pretty(self).expect("plain data serialises");
-        text.push('\n');
-        std::fs::write(&path, text).map_err(|e| Error::io(path, "write", e))
     }
 }

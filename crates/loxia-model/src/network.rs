@@ -48,7 +48,13 @@ impl Network {
         Self::load(directory, config, top, TensorLoader::names_only(&store))
     }
 
-    fn load(directory: &Path, config: &ModelConfig, top: Top, mut loader: TensorLoader<'_>) -> Result<Self> {
+    /// Fills a network from a loader; `directory` is for messages.
+    pub(crate) fn load(
+        directory: &Path,
+        config: &ModelConfig,
+        top: Top,
+        mut loader: TensorLoader<'_>,
+    ) -> Result<Self> {
         let store = loader.store();
         let architecture = config.architecture.clone();
         let prefix = architecture.find_prefix(store);
@@ -66,7 +72,8 @@ impl Network {
                 )));
             }
             Top::Classifier(labels) => {
-                let stored = store.shape(architecture.label_tensor()).and_then(|shape| shape.first().copied());
+                let stored =
+                    store.shape(architecture.label_tensor()).and_then(|shape| shape.first().copied());
                 architecture.head_skeleton(labels.or(stored).unwrap_or(1))
             }
         };

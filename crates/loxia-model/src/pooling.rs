@@ -14,7 +14,13 @@ pub(crate) enum Side {
 
 /// Pushes the rows a pooling reads; `skip` leading tokens (a prompt) are left out where all are read. False
 /// if the marks it needs are not there.
-pub(crate) fn push_rows(pooling: Pooling, side: Side, sequence: &TokenSequence, skip: usize, rows: &mut Vec<u32>) -> bool {
+pub(crate) fn push_rows(
+    pooling: Pooling,
+    side: Side,
+    sequence: &TokenSequence,
+    skip: usize,
+    rows: &mut Vec<u32>,
+) -> bool {
     let before = rows.len();
     match (pooling, side) {
         (Pooling::Cls | Pooling::Tanh, _) => rows.push(skip.min(sequence.len() - 1) as u32),
@@ -48,7 +54,11 @@ pub(crate) fn pool(pooling: Pooling, states: &[f32], out: &mut [f32]) {
             out.fill(f32::NEG_INFINITY);
             for row in rows {
                 // Not f32::max, which would hide a NaN.
-                out.iter_mut().zip(row).for_each(|(max, &value)| if !(value <= *max) { *max = value });
+                for (max, &value) in out.iter_mut().zip(row) {
+                    if value > *max || value.is_nan() {
+                        *max = value;
+                    }
+                }
             }
         }
         Pooling::Lse => {

@@ -178,12 +178,13 @@ fn read_router(directory: &Path) -> Result<(Modules, Modules)> {
     let path = if new.is_file() { new } else { directory.join("config.json") };
     let router: RouterConfig = read_json(&path)?;
     let route = |names: &[&str]| -> Result<Modules> {
-        let modules = names.iter().find_map(|&name| router.structure.get(name)).ok_or_else(|| Error::Config {
-            path: path.clone(),
-            key: "structure".into(),
-            found: format!("{:?}", router.structure.keys().collect::<Vec<_>>()),
-            expected: format!("a route named {} is needed", names.join(" or ")),
-        })?;
+        let modules =
+            names.iter().find_map(|&name| router.structure.get(name)).ok_or_else(|| Error::Config {
+                path: path.clone(),
+                key: "structure".into(),
+                found: format!("{:?}", router.structure.keys().collect::<Vec<_>>()),
+                expected: format!("a route named {} is needed", names.join(" or ")),
+            })?;
         let class = |name: &String| router.types.get(name).map_or("", |class| class_name(class)).to_owned();
         modules.iter().map(|name| Ok((class(name), inside(directory, &path, name)?))).collect()
     };
@@ -214,7 +215,9 @@ fn read_tower(path: &Path, modules: &Modules) -> Result<TowerFiles> {
             "Dense" if tower.pooling.is_some() => tower.steps.push(read_dense(place)?),
             "Normalize" if tower.pooling.is_some() => tower.steps.push(Step::Normalize),
             "Dropout" => {}
-            other => return Err(unsupported(path, other, "Pooling, Dense, Normalize and Router are computed")),
+            other => {
+                return Err(unsupported(path, other, "Pooling, Dense, Normalize and Router are computed"));
+            }
         }
     }
     Ok(tower)
@@ -344,7 +347,8 @@ fn class_name(class: &str) -> &str {
 
 /// A module's directory, which must not lead out of the model's.
 fn inside(directory: &Path, file: &Path, relative: &str) -> Result<PathBuf> {
-    let plain = Path::new(relative).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let plain =
+        Path::new(relative).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if plain {
         Ok(if relative.is_empty() { directory.to_owned() } else { directory.join(relative) })
     } else {
@@ -353,5 +357,10 @@ fn inside(directory: &Path, file: &Path, relative: &str) -> Result<PathBuf> {
 }
 
 fn unsupported(path: &Path, found: &str, expected: &str) -> Error {
-    Error::Config { path: path.to_owned(), key: "module".into(), found: format!("{found:?}"), expected: expected.into() }
+    Error::Config {
+        path: path.to_owned(),
+        key: "module".into(),
+        found: format!("{found:?}"),
+        expected: expected.into(),
+    }
 }

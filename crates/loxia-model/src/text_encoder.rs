@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::cross_encoder::pack;
 use crate::digest::{ModelDigest, encoder_files};
-use crate::directory::ModelDirectory;
+use crate::directory::{ModelDirectory, omits_types};
 use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::{Family, ModelConfig};
@@ -142,7 +142,12 @@ impl TextEncoder {
     }
 
     /// One vector for each query, in order.
-    pub fn encode_queries(&self, queries: &[Query], progress: &dyn Progress, cancel: &Cancel) -> Result<Embeddings> {
+    pub fn encode_queries(
+        &self,
+        queries: &[Query],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Embeddings> {
         let prompt = &self.facts.query.prompt;
         self.encode(&self.query, Side::Query, queries, progress, cancel, |tower, query| {
             let text = tower.query_text(prompt, &query.text);
@@ -152,7 +157,12 @@ impl TextEncoder {
     }
 
     /// One vector for each item, in order.
-    pub fn encode_items(&self, items: &[Item], progress: &dyn Progress, cancel: &Cancel) -> Result<Embeddings> {
+    pub fn encode_items(
+        &self,
+        items: &[Item],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Embeddings> {
         let prompt = &self.facts.item.prompt;
         self.encode(&self.item, Side::Item, items, progress, cancel, |tower, item| {
             let text = tower.item_text(prompt, item);
@@ -173,9 +183,14 @@ impl TextEncoder {
         let prompt = if side == Side::Query { &self.facts.query.prompt } else { &self.facts.item.prompt };
         self.machine.install(|| {
             let skip = tower.tokens_to_skip(prompt)?;
-            let mut out =
-                Embeddings { vectors: vec![0.0; texts.len() * tower.dim], dim: tower.dim, tokens: 0, truncated: 0 };
-            let chunks = texts.chunks(SEQUENCES_AT_ONCE).zip(out.vectors.chunks_mut(SEQUENCES_AT_ONCE * tower.dim));
+            let mut out = Embeddings {
+                vectors: vec![0.0; texts.len() * tower.dim],
+                dim: tower.dim,
+                tokens: 0,
+                truncated: 0,
+            };
+            let chunks =
+                texts.chunks(SEQUENCES_AT_ONCE).zip(out.vectors.chunks_mut(SEQUENCES_AT_ONCE * tower.dim));
             for (texts, vectors) in chunks {
                 let laid_out: Result<Vec<(TokenSequence, String)>> = texts
                     .par_iter()
@@ -212,7 +227,6 @@ struct Tower {
     include_prompt: bool,
     lower_case: bool,
     steps: Vec<PostStep>,
-    truncate: Option<usize>,
     dim: usize,
     family: Family,
     unread: Vec<String>,
@@ -226,7 +240,7 @@ impl Tower {
         let tokenizer = Tokenizer::open(transformer)?;
         tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
         let layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
-        let engine = Engine::new(&mut network, machine)?;
+        let engine = Engine::new(&mut network, omits_types(transformer, &plan.layout)?, machine)?;
         let mut dim = engine.hidden();
         let mut steps: Vec<PostStep> =
             pack(&network.top, machine)?.into_iter().map(|dense| PostStep::Dense(Box::new(dense))).collect();
@@ -254,7 +268,6 @@ impl Tower {
             include_prompt: plan.files.include_prompt,
             lower_case: plan.files.lower_case,
             steps,
-            truncate: plan.truncate,
             dim: plan.truncate.map_or(dim, |truncate| truncate.min(dim)),
             family: network.architecture.family,
             unread: network.unread,
@@ -310,7 +323,13 @@ impl Tower {
         Ok(tokenizer.single_template().prefix.len() + tokenizer.encode(prompt)?.len())
     }
 
-    fn check_rows(&self, side: Side, sequences: &[TokenSequence], names: &[String], skip: usize) -> Result<()> {
+    fn check_rows(
+        &self,
+        side: Side,
+        sequences: &[TokenSequence],
+        names: &[String],
+        skip: usize,
+    ) -> Result<()> {
         let mut rows = Vec::new();
         let bad = sequences.iter().position(|sequence| {
             rows.clear();
@@ -387,10 +406,12 @@ pub(crate) struct TowerPlan {
 }
 
 impl TowerPlan {
-    fn step_names(&self) -> Vec<String> {
+    pub(crate) fn step_names(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::Normalize => "normalize".to_owned(),
-            Step::Dense { inputs, outputs, activation, .. } => format!("dense {inputs}x{outputs} {}", activation.name()),
+            Step::Dense { inputs, outputs, activation, .. } => {
+                format!("dense {inputs}x{outputs} {}", activation.name())
+            }
         };
         self.files.steps.iter().map(name).collect()
     }

@@ -63,7 +63,12 @@ pub(super) fn walk_embeddings(shape: &EncoderShape, weights: &mut EncoderWeights
 }
 
 /// Names of one layer.
-pub(super) fn walk_layer(name: &str, shape: &EncoderShape, layer: &mut LayerWeights, visit: &mut Visitor<'_>) {
+pub(super) fn walk_layer(
+    name: &str,
+    shape: &EncoderShape,
+    layer: &mut LayerWeights,
+    visit: &mut Visitor<'_>,
+) {
     walk_linear(&format!("{name}.attention.self.query"), &mut layer.query, visit);
     walk_linear(&format!("{name}.attention.self.key"), &mut layer.key, visit);
     walk_linear(&format!("{name}.attention.self.value"), &mut layer.value, visit);

@@ -141,7 +141,8 @@ fn refuse_unknown_computations(path: &Path, value: &Value) -> Result<()> {
             return refuse(key, found, "only encoders are read here");
         }
     }
-    if let Some(found) = value.get("relative_attention_num_buckets").filter(|found| **found != mpnet::BUCKETS) {
+    if let Some(found) = value.get("relative_attention_num_buckets").filter(|found| **found != mpnet::BUCKETS)
+    {
         return refuse("relative_attention_num_buckets", found, "only 32 buckets are computed");
     }
     match value.get("position_embedding_type") {
@@ -173,11 +174,16 @@ impl Common {
             ("intermediate size", self.intermediate),
             ("number of positions", self.positions),
         ];
-        if let Some((key, size)) = sizes.into_iter().find(|&(_, size)| size == 0 || size > u32::MAX as usize) {
+        if let Some((key, size)) = sizes.into_iter().find(|&(_, size)| size == 0 || size > u32::MAX as usize)
+        {
             return Err(complain(key, size.to_string(), "it must be a positive 32-bit number".into()));
         }
         if self.layers > MAX_LAYERS {
-            return Err(complain("number of layers", self.layers.to_string(), format!("at most {MAX_LAYERS}")));
+            return Err(complain(
+                "number of layers",
+                self.layers.to_string(),
+                format!("at most {MAX_LAYERS}"),
+            ));
         }
         if !self.hidden.is_multiple_of(self.heads) {
             let expected = format!("it must divide the hidden size {}", self.hidden);
@@ -283,8 +289,13 @@ mod tests {
             c["sbert_ce_default_activation_function"] = json!("torch.nn.modules.linear.Identity");
         });
         let old = old.unwrap().facts;
-        assert_eq!((old.labels(), old.stored_activation()), (Some(1), Some("torch.nn.modules.linear.Identity")));
-        let new = parse(|c| c["sentence_transformers"] = json!({"activation_fn": "torch.nn.modules.activation.Sigmoid"}));
+        assert_eq!(
+            (old.labels(), old.stored_activation()),
+            (Some(1), Some("torch.nn.modules.linear.Identity"))
+        );
+        let new = parse(|c| {
+            c["sentence_transformers"] = json!({"activation_fn": "torch.nn.modules.activation.Sigmoid"})
+        });
         assert_eq!(new.unwrap().facts.stored_activation(), Some("torch.nn.modules.activation.Sigmoid"));
     }
 }

@@ -25,7 +25,7 @@ use std::fmt;
 
 use loxia_nn::{Activation, EncoderShape, EncoderWeights, LayerNorm, LayerWeights, Linear};
 
-pub(crate) use config::{ConfigFacts, ModelConfig, parse_config};
+pub(crate) use config::{ModelConfig, parse_config};
 
 use crate::weights::WeightStore;
 
@@ -50,8 +50,14 @@ pub enum Family {
 
 impl Family {
     /// All families, in the order they are listed to people.
-    pub const ALL: [Family; 6] =
-        [Family::Bert, Family::Roberta, Family::XlmRoberta, Family::Electra, Family::DistilBert, Family::MpNet];
+    pub const ALL: [Family; 6] = [
+        Family::Bert,
+        Family::Roberta,
+        Family::XlmRoberta,
+        Family::Electra,
+        Family::DistilBert,
+        Family::MpNet,
+    ];
 
     /// The `model_type` of its `config.json`.
     pub fn model_type(self) -> &'static str {
@@ -134,7 +140,7 @@ impl PositionRule {
                     *position = pad;
                     skipped += 1;
                 } else {
-                    *position += pad + 1 - skipped;
+                    *position = *position + pad + 1 - skipped;
                 }
             }
         }

@@ -49,7 +49,7 @@ fn check(directory: &Path, kernel: Kernel) {
     let layout = Layout::new(LayoutKind::Pair).bind(&tokenizer, config.usable_positions()).unwrap();
     let mut network = Network::read(directory, &config, Top::Classifier(config.facts.labels())).unwrap();
     let machine = Machine::new(&ModelOptions { kernel: Some(kernel), ..ModelOptions::default() }).unwrap();
-    let engine = Engine::new(&mut network, &machine).unwrap();
+    let engine = Engine::new(&mut network, false, &machine).unwrap();
     let golden: Golden = crate::json::read_json(&directory.join("golden.json")).unwrap();
     for pair in golden.pairs {
         let query = layout.query(&QueryText::Plain(pair.query)).unwrap();
@@ -65,8 +65,14 @@ fn check(directory: &Path, kernel: Kernel) {
                 |sequence, rows| rows.extend(0..sequence.len() as u32),
                 |_, states| {
                     assert_eq!(states.len(), pair.states.len());
-                    let apart = states.iter().zip(&pair.states).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                    assert!(apart < 1e-4, "{}: states differ by {apart} ({})", directory.display(), kernel.name());
+                    let apart =
+                        states.iter().zip(&pair.states).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    assert!(
+                        apart < 1e-4,
+                        "{}: states differ by {apart} ({})",
+                        directory.display(),
+                        kernel.name()
+                    );
                     Ok(())
                 },
                 &Cancel::new(),

@@ -52,7 +52,8 @@ impl HubModel {
             // A revision may be a commit itself.
             Err(_) => self.revision().to_owned(),
         };
-        let plain = !commit.is_empty() && commit.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let plain = !commit.is_empty()
+            && commit.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         let snapshot = directory.join("snapshots").join(&commit);
         if plain && !commit.starts_with('.') && snapshot.is_dir() {
             return Ok(snapshot);
@@ -88,7 +89,9 @@ impl FromStr for HubModel {
             && !name.contains("--")
             && revision.is_none_or(|revision| revision.split('/').all(word));
         if !sound {
-            return Err(Error::Options(format!("{text:?} is no model name; hf:owner/name or hf:owner/name@revision")));
+            return Err(Error::Options(format!(
+                "{text:?} is no model name; hf:owner/name or hf:owner/name@revision"
+            )));
         }
         Ok(HubModel { name: name.to_owned(), revision: revision.map(str::to_owned) })
     }
@@ -108,13 +111,16 @@ pub(crate) fn cache_root() -> Result<PathBuf> {
         .or_else(|| set("HUGGINGFACE_HUB_CACHE"))
         .or_else(|| set("HF_HOME").map(|home| home.join("hub")))
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("huggingface/hub")))
-        .or_else(|| set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache/huggingface/hub")))
+        .or_else(|| {
+            set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache/huggingface/hub"))
+        })
         .ok_or_else(|| Error::Options("no home directory is set; set HF_HOME or HF_HUB_CACHE".into()))
 }
 
 /// Whether the user forbids the network.
 pub(crate) fn is_offline() -> bool {
-    env::var("HF_HUB_OFFLINE").is_ok_and(|value| matches!(value.to_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+    env::var("HF_HUB_OFFLINE")
+        .is_ok_and(|value| matches!(value.to_lowercase().as_str(), "1" | "true" | "yes" | "on"))
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ impl Program {
     /// The value under a text key of a dictionary.
     pub(crate) fn lookup<'p>(&'p self, dict: &'p Value, key: &str) -> Option<&'p Value> {
         let Value::Dict(entries) = dict else { return None };
-        let found = entries.iter().rev().find(|(name, _)| matches!(self.get(*name), Value::Text(t) if t == key));
+        let found =
+            entries.iter().rev().find(|(name, _)| matches!(self.get(*name), Value::Text(t) if t == key));
         found.map(|&(_, value)| self.get(value))
     }
 
@@ -552,7 +553,8 @@ impl Machine<'_> {
         let shape = self.sizes(self.argument(arguments, 2)?)?;
         let strides = self.sizes(self.argument(arguments, 3)?)?;
         let offset = u64::try_from(offset).ok()?;
-        (shape.len() == strides.len()).then(|| Value::Tensor(Tensor { storage: storage.clone(), offset, shape, strides }))
+        (shape.len() == strides.len())
+            .then(|| Value::Tensor(Tensor { storage: storage.clone(), offset, shape, strides }))
     }
 
     fn sizes(&self, value: &Value) -> Option<Vec<u64>> {
@@ -635,7 +637,8 @@ mod tests {
     #[test]
     fn containers_and_memo() {
         // {"a": (1, True), "b": [None]} with protocol 2, as Python's pickle writes it.
-        let program = b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01K\x01\x88\x86q\x02X\x01\x00\x00\x00bq\x03]q\x04Nau.";
+        let program =
+            b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01K\x01\x88\x86q\x02X\x01\x00\x00\x00bq\x03]q\x04Nau.";
         let program = run(program).unwrap();
         let Some(Value::Tuple(items)) = program.lookup(program.root(), "a") else { panic!("{program:?}") };
         assert_eq!((program.get(items[0]), program.get(items[1])), (&Value::Int(1), &Value::Bool(true)));
@@ -651,7 +654,18 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        for program in [&b""[..], b".", b"\x80\x09.", b"t.", b"0.", b"(0.", b"K", b"X\xff\xff\xff\xff", b"h\x01.", b"\xff"] {
+        for program in [
+            &b""[..],
+            b".",
+            b"\x80\x09.",
+            b"t.",
+            b"0.",
+            b"(0.",
+            b"K",
+            b"X\xff\xff\xff\xff",
+            b"h\x01.",
+            b"\xff",
+        ] {
             assert!(run(program).is_err(), "{program:?}");
         }
     }

@@ -9,4 +9,4 @@ pub(crate) mod machine;
 mod torch_file;
 pub(crate) mod zip;
 
-pub(crate) use torch_file::TorchFile;
+pub(crate) use torch_file::{TorchFile, read as read_checkpoint};

@@ -94,7 +94,10 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, Malformed> {
         .find(|entry| entry.name == "data.pkl" || entry.name.ends_with("/data.pkl"))
         .ok_or_else(|| Malformed::new("the archive has no data.pkl: not a PyTorch checkpoint"))?;
     if pickle.length > MAX_PICKLE {
-        return Err(Malformed::new(format!("data.pkl is {} bytes long, at most {MAX_PICKLE} are read", pickle.length)));
+        return Err(Malformed::new(format!(
+            "data.pkl is {} bytes long, at most {MAX_PICKLE} are read",
+            pickle.length
+        )));
     }
     let root = pickle.name.strip_suffix("data.pkl").unwrap_or_default();
     if let Some(order) = entries.iter().find(|entry| entry.name == format!("{root}byteorder"))
@@ -171,22 +174,27 @@ fn resolve(
 ) -> Result<TorchTensor, Malformed> {
     let Tensor { storage, offset, shape, strides } = tensor;
     let key = storage.key.as_str();
-    let &entry = storages
-        .get(key)
-        .ok_or_else(|| Malformed::new(format!("tensor {name} lives in storage {key}, which the archive lacks")))?;
+    let &entry = storages.get(key).ok_or_else(|| {
+        Malformed::new(format!("tensor {name} lives in storage {key}, which the archive lacks"))
+    })?;
     let available = (entries[entry].length / storage.dtype.size()) as u64;
     let elements = shape.iter().try_fold(1_u64, |product, &side| product.checked_mul(side));
     // One past the last element: offset + sum (side - 1) * stride + 1, or nothing for an empty tensor.
     let reach = if shape.contains(&0) {
         Some(0)
     } else {
-        shape.iter().zip(strides).try_fold(offset.checked_add(1), |reach, (&side, &stride)| {
-            Some((side - 1).checked_mul(stride).and_then(|step| reach?.checked_add(step)))
-        }).flatten()
+        shape
+            .iter()
+            .zip(strides)
+            .try_fold(offset.checked_add(1), |reach, (&side, &stride)| {
+                Some((side - 1).checked_mul(stride).and_then(|step| reach?.checked_add(step)))
+            })
+            .flatten()
     };
     match (elements, reach) {
         // More elements than the storage has means a broadcast view: tiny files could ask for any memory.
-        (Some(elements), Some(reach)) if reach <= available && elements <= available && available >= storage.elements => {}
+        (Some(elements), Some(reach))
+            if reach <= available && elements <= available && available >= storage.elements => {}
         _ => {
             return Err(Malformed::new(format!(
                 "tensor {name} of shape {shape:?}, strides {strides:?} and offset {offset} does not fit into \

@@ -44,12 +44,26 @@ pub(crate) fn parse_directory(file: &[u8]) -> Result<Vec<Entry>> {
     // Each record takes at least 46 bytes, so a lying count cannot make this large.
     let mut entries = Vec::with_capacity(count.min((end - at) / 46));
     for index in 0..count {
-        let (entry, next) = central_record(file, at, end)
-            .ok_or_else(|| Malformed::new(format!("zip directory is cut or damaged at entry {index} of {count}")))??;
+        let (entry, next) = central_record(file, at, end).ok_or_else(|| {
+            Malformed::new(format!("zip directory is cut or damaged at entry {index} of {count}"))
+        })??;
         entries.push(entry);
         at = next;
     }
+    refuse_overlaps(&entries)?;
     Ok(entries)
+}
+
+/// Entries that share bytes could unpack to far more than the file's size times deflate's ratio.
+fn refuse_overlaps(entries: &[Entry]) -> Result<()> {
+    let mut order: Vec<&Entry> = entries.iter().filter(|entry| !entry.data.is_empty()).collect();
+    order.sort_by_key(|entry| entry.data.start);
+    match order.windows(2).find(|pair| pair[1].data.start < pair[0].data.end) {
+        None => Ok(()),
+        Some(pair) => {
+            Err(Malformed::new(format!("zip entries {} and {} overlap", pair[0].name, pair[1].name)))
+        }
+    }
 }
 
 /// Start of the directory, number of entries, end of the directory.
@@ -67,7 +81,8 @@ fn find_directory(file: &[u8]) -> Result<(usize, usize, usize)> {
         if file.get(at..).is_none_or(|rest| !rest.starts_with(END64)) {
             return Err(Malformed::new("the 64-bit end of zip directory is not where the locator says"));
         }
-        let field = |offset| u64_at(file, at.saturating_add(offset)).ok_or_else(|| Malformed::new("zip end is cut"));
+        let field =
+            |offset| u64_at(file, at.saturating_add(offset)).ok_or_else(|| Malformed::new("zip end is cut"));
         (count, length, start) = (field(32)?, field(40)?, field(48)?);
     }
     match start.checked_add(length) {
@@ -131,7 +146,11 @@ fn locate(
     }
     let method = match method {
         0 if packed == length => Method::Stored,
-        0 => return Err(Malformed::new(format!("stored zip entry {name} claims two lengths, {packed} and {length}"))),
+        0 => {
+            return Err(Malformed::new(format!(
+                "stored zip entry {name} claims two lengths, {packed} and {length}"
+            )));
+        }
         8 if length <= packed.saturating_mul(MAX_RATIO) => Method::Deflated,
         8 => {
             return Err(Malformed::new(format!(
@@ -143,7 +162,8 @@ fn locate(
     let data = data_range(file, packed, offset).ok_or_else(|| {
         Malformed::new(format!("zip entry {name} ({packed} bytes at {offset}) does not lie in the file"))
     })?;
-    let length = usize::try_from(length).map_err(|_| Malformed::new(format!("zip entry {name} is too large")))?;
+    let length =
+        usize::try_from(length).map_err(|_| Malformed::new(format!("zip entry {name} is too large")))?;
     Ok(Entry { name, method, data, length })
 }
 
@@ -194,4 +214,67 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array_at(bytes, at).map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive with one entry, as Python's zipfile writes it.
+    fn archive(method: u16, packed: &[u8], length: u32) -> Vec<u8> {
+        let mut file = Vec::new();
+        file.extend(LOCAL);
+        file.extend([0; 22]);
+        file.extend(1_u16.to_le_bytes());
+        file.extend([0, 0, b'a']);
+        file.extend(packed);
+        let start = file.len() as u32;
+        file.extend(CENTRAL);
+        file.extend([0; 6]);
+        file.extend(method.to_le_bytes());
+        file.extend([0; 8]);
+        file.extend((packed.len() as u32).to_le_bytes());
+        file.extend(length.to_le_bytes());
+        file.extend(1_u16.to_le_bytes());
+        file.extend([0; 16]);
+        file.push(b'a');
+        let size = file.len() as u32 - start;
+        file.extend(END);
+        file.extend([0; 6]);
+        file.extend(1_u16.to_le_bytes());
+        file.extend(size.to_le_bytes());
+        file.extend(start.to_le_bytes());
+        file.extend([0; 2]);
+        file
+    }
+
+    #[test]
+    fn stored_and_deflated_entries_are_read() {
+        let stored = archive(0, b"hello", 5);
+        let entries = parse_directory(&stored).unwrap();
+        assert_eq!(&*entries[0].content(&stored).unwrap(), b"hello");
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, &[7; 1000]).unwrap();
+        let deflated = archive(8, &encoder.finish().unwrap(), 1000);
+        let entries = parse_directory(&deflated).unwrap();
+        assert_eq!(&*entries[0].content(&deflated).unwrap(), [7; 1000]);
+    }
+
+    #[test]
+    fn bombs_and_lies_are_refused() {
+        let message = |file: &[u8]| parse_directory(file).unwrap_err().to_string();
+        assert!(message(&archive(8, b"abc", u32::MAX - 1)).contains("a bomb"));
+        assert!(message(&archive(0, b"abc", 4)).contains("claims two lengths"));
+        assert!(message(&archive(99, b"abc", 3)).contains("compression method 99"));
+        assert!(message(b"PK\x03\x04").contains("not a zip archive"));
+        let whole = archive(0, b"hello", 5);
+        for cut in 0..whole.len() {
+            assert!(parse_directory(&whole[..cut]).is_err());
+        }
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, &[7; 1000]).unwrap();
+        let more = archive(8, &encoder.finish().unwrap(), 999);
+        let entries = parse_directory(&more).unwrap();
+        assert!(entries[0].content(&more).unwrap_err().to_string().contains("999 bytes it claims"));
+    }
 }

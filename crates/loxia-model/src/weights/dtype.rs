@@ -58,9 +58,15 @@ impl Dtype {
     pub(crate) fn widen(self, bytes: &[u8], out: &mut Vec<f32>) {
         debug_assert!(self.is_weight() && bytes.len().is_multiple_of(self.size()));
         match self {
-            Dtype::F32 => out.extend(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
-            Dtype::F16 => out.extend(bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32())),
-            Dtype::BF16 => out.extend(bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32())),
+            Dtype::F32 => {
+                out.extend(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+            }
+            Dtype::F16 => {
+                out.extend(bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()))
+            }
+            Dtype::BF16 => {
+                out.extend(bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32()))
+            }
             _ => unreachable!("callers ask is_weight first"),
         }
     }

@@ -71,7 +71,11 @@ impl<'a> TensorLoader<'a> {
             }
         }
         if !self.problems.is_empty() {
-            return Err(Error::Tensors { path: path.to_owned(), model: model.to_owned(), problems: self.problems });
+            return Err(Error::Tensors {
+                path: path.to_owned(),
+                model: model.to_owned(),
+                problems: Box::new(self.problems),
+            });
         }
         match self.failure {
             Some(error) => Err(error),

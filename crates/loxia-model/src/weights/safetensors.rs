@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memmap2::Mmap;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub(crate) fn parse_header(file: &[u8]) -> Result<Vec<Entry>, Malformed> {
 
 /// Orders entries by offset and refuses overlaps, gaps and bytes no tensor claims.
 fn check_tiling(entries: &mut [Entry], data_start: usize, file_len: usize) -> Result<(), Malformed> {
-    entries.sort_by(|a, b| (a.data.start, a.data.end).cmp(&(b.data.start, b.data.end)));
+    entries.sort_by_key(|entry| (entry.data.start, entry.data.end));
     let mut end = data_start;
     let mut before = "the header";
     for entry in entries.iter() {
@@ -103,7 +103,8 @@ impl RawEntry {
         let Some(dtype) = Dtype::from_name(&self.dtype) else {
             return Err(Malformed::new(format!("tensor {name} has the unknown type {:?}", self.dtype)));
         };
-        let bytes = self.shape.iter().try_fold(dtype.size() as u64, |product, &side| product.checked_mul(side));
+        let bytes =
+            self.shape.iter().try_fold(dtype.size() as u64, |product, &side| product.checked_mul(side));
         let (start, end) = self.data_offsets;
         if bytes.is_none() || Some(start) != end.checked_sub(bytes.unwrap_or(0)) {
             return Err(Malformed::new(format!(
@@ -154,7 +155,6 @@ impl<'de> Deserialize<'de> for RawHeader {
 
 /// A safetensors file, mapped.
 pub(crate) struct SafetensorsFile {
-    path: PathBuf,
     map: Mmap,
     entries: Vec<Entry>,
 }
@@ -166,11 +166,7 @@ impl SafetensorsFile {
         // while it is read can make a read fail with SIGBUS; model files are not written in place.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", e))?;
         let entries = parse_header(&map).map_err(|e| e.at(path))?;
-        Ok(SafetensorsFile { path: path.to_owned(), map, entries })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+        Ok(SafetensorsFile { map, entries })
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -262,18 +258,24 @@ mod tests {
         assert!(message(overlap, 12).contains("tensor b starts at data offset 4, inside a which ends at 8"));
         let gap = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
         assert!(message(gap, 8).contains("a gap no tensor claims"));
-        let huge = r#"{"a":{"dtype":"F32","shape":[1152921504606846976],"data_offsets":[0,4611686018427387904]}}"#;
+        let huge =
+            r#"{"a":{"dtype":"F32","shape":[1152921504606846976],"data_offsets":[0,4611686018427387904]}}"#;
         assert!(message(huge, 8).contains("tensor a ends at data offset 4611686018427387904"));
         let overflow = r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}}"#;
         assert!(message(overflow, 8).contains("cannot have the data offsets 0..8"));
         let twice = r#"{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},
             "a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}"#;
         assert!(message(twice, 0).contains("tensor a is in the header twice"));
-        assert!(message(r#"{"a":{"dtype":"Q4","shape":[],"data_offsets":[0,0]}}"#, 0).contains("unknown type \"Q4\""));
+        assert!(
+            message(r#"{"a":{"dtype":"Q4","shape":[],"data_offsets":[0,0]}}"#, 0)
+                .contains("unknown type \"Q4\"")
+        );
         assert!(message("{\"a\":", 0).contains("header is not valid"));
         assert!(parse_header(&[1, 2, 3]).unwrap_err().to_string().contains("too short"));
         let mut long = file(one, 8);
         long[..8].copy_from_slice(&(1_u64 << 60).to_le_bytes());
-        assert!(parse_header(&long).unwrap_err().to_string().contains("header says it is 1152921504606846976"));
+        assert!(
+            parse_header(&long).unwrap_err().to_string().contains("header says it is 1152921504606846976")
+        );
     }
 }

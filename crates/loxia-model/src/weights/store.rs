@@ -102,12 +102,14 @@ impl WeightStore {
         let (opened, tensors): (_, Vec<(String, Dtype, Vec<usize>)>) = match self.kind {
             WeightKind::Safetensors => {
                 let opened = SafetensorsFile::open(path)?;
-                let list = opened.entries().iter().map(|e| (e.name.clone(), e.dtype, e.shape.clone())).collect();
+                let list =
+                    opened.entries().iter().map(|e| (e.name.clone(), e.dtype, e.shape.clone())).collect();
                 (WeightFile::Safetensors(opened), list)
             }
             WeightKind::Torch => {
                 let opened = TorchFile::open(path)?;
-                let list = opened.tensors().iter().map(|t| (t.name.clone(), t.dtype, t.shape.clone())).collect();
+                let list =
+                    opened.tensors().iter().map(|t| (t.name.clone(), t.dtype, t.shape.clone())).collect();
                 (WeightFile::Torch(opened), list)
             }
         };
@@ -131,12 +133,14 @@ impl WeightStore {
         Ok(())
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+    /// Gives tensors other names; those without one are dropped.
+    pub(crate) fn rename(&mut self, mut name: impl FnMut(&str) -> Option<String>) {
+        let tensors = std::mem::take(&mut self.tensors);
+        self.tensors = tensors.into_iter().filter_map(|(old, slot)| Some((name(&old)?, slot))).collect();
     }
 
-    pub(crate) fn contains(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
     }
 
     pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
@@ -199,7 +203,9 @@ fn shard_paths(directory: &Path, index_path: &Path, index: &ShardIndex) -> Resul
         if !plain || name.contains(['/', '\\']) {
             return Err(Error::malformed(
                 index_path,
-                format!("shard {name:?} is not a file of this directory; paths that lead elsewhere are refused"),
+                format!(
+                    "shard {name:?} is not a file of this directory; paths that lead elsewhere are refused"
+                ),
             ));
         }
         paths.push(directory.join(name));
@@ -214,7 +220,9 @@ fn other_weights(directory: &Path) -> String {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| [".ckpt", ".pt", ".torch", ".h5", ".msgpack", ".onnx"].iter().any(|end| name.ends_with(end)))
+        .filter(|name| {
+            [".ckpt", ".pt", ".torch", ".h5", ".msgpack", ".onnx"].iter().any(|end| name.ends_with(end))
+        })
         .collect();
     if others.is_empty() {
         String::new()

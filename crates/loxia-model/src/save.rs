@@ -1,0 +1,357 @@
+//! Writing models back: directories that Hugging Face's libraries and this crate both load.
+//!
+//! A cross-encoder becomes a sequence classifier, a dual encoder a sentence-transformers directory (two of
+//! them, in `query` and `item`, where it has two towers). `loxia.json` beside them says what those formats
+//! cannot. Directories appear whole: they are written under a temporary name and renamed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loxia_core::artefact::{ArtefactWriter, Existing};
+use loxia_nn::Activation;
+use serde_json::{Value, json};
+
+use crate::cross_encoder::CrossEncoderParts;
+use crate::digest::TOKENIZER_FILES;
+use crate::directory::ModelDirectory;
+use crate::error::{Error, Result};
+use crate::families::{HeadLayer, ModelConfig};
+use crate::json::read_json_if_present;
+use crate::layout::{Layout, LayoutKind};
+use crate::loxia_json::{FILE_NAME, LoxiaJson, Towers};
+use crate::network::{Network, Top, read_dense};
+use crate::options::{ModelOptions, Pooling, Similarity, Variant};
+use crate::sentence::Step;
+use crate::spec::ModelSpec;
+use crate::text_encoder::{DualPlan, TowerPlan};
+use crate::tokenizer::Tokenizer;
+use crate::weights::Dtype;
+use crate::weights::safetensors::{self, Outgoing};
+
+/// How a model is written.
+///
+/// ```
+/// let options = loxia_model::SaveOptions { half: true, ..Default::default() };
+/// assert_eq!(options.existing, loxia_core::artefact::Existing::Refuse);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SaveOptions {
+    /// Weights as f16 instead of f32; a value that f16 cannot hold is an error.
+    pub half: bool,
+    /// What to do with a directory that is there already.
+    pub existing: Existing,
+}
+
+/// Writes a cross-encoder, as `options` make of it, to `target`.
+pub fn save_cross_encoder(
+    model: &ModelSpec,
+    options: &ModelOptions,
+    target: &Path,
+    save: &SaveOptions,
+) -> Result<()> {
+    let directory = ModelDirectory::read(&model.directory()?)?;
+    let parts = CrossEncoderParts::resolve(&directory, options)?;
+    let network = Network::read(directory.transformer(), &parts.config, parts.top)?;
+    let layout = bound(&parts.layout, directory.transformer(), &parts.config)?;
+    let mut config = parts.config.value.clone();
+    if let Some(class) = &parts.stored_activation {
+        config["sentence_transformers"] = json!({ "activation_fn": class });
+    }
+    let mut description = LoxiaJson::new(parts.variant, layout);
+    description.label = options.label.or(parts.label);
+    let encoder = SavedEncoder { network, config, tokenizer: directory.transformer().to_owned() };
+    write_cross_encoder(encoder, &description, target, save)
+}
+
+/// Writes a dual encoder, as `options` make of it, to `target`.
+pub fn save_text_encoder(
+    model: &ModelSpec,
+    options: &ModelOptions,
+    target: &Path,
+    save: &SaveOptions,
+) -> Result<()> {
+    let plan = DualPlan::resolve(model, options)?;
+    let prompts = [plan.query.prompt.clone(), plan.item.prompt.clone()];
+    let query = saved_tower(&plan.query)?;
+    let item = if plan.shared() { None } else { Some(saved_tower(&plan.item)?) };
+    let layout = bound(&plan.query.layout, &plan.query.files.transformer, &plan.query.config)?;
+    let mut description = LoxiaJson::new(Variant::Dual, layout);
+    description.pooling = Some(plan.query.pooling);
+    description.similarity = Some(plan.similarity);
+    write_text_encoder(query, item, prompts, description, target, save)
+}
+
+/// An encoder ready to be written.
+pub(crate) struct SavedEncoder {
+    pub(crate) network: Network,
+    /// `config.json`, to be brought up to date.
+    pub(crate) config: Value,
+    /// Directory of the tokenizer's files.
+    pub(crate) tokenizer: PathBuf,
+}
+
+/// A tower ready to be written.
+pub(crate) struct SavedTower {
+    pub(crate) encoder: SavedEncoder,
+    pub(crate) pooling: Pooling,
+    pub(crate) steps: Vec<SavedStep>,
+    pub(crate) lower_case: bool,
+    pub(crate) max_length: Option<usize>,
+}
+
+/// A step after pooling, with its weights.
+pub(crate) enum SavedStep {
+    Dense(HeadLayer),
+    Normalize,
+}
+
+fn saved_tower(plan: &TowerPlan) -> Result<SavedTower> {
+    let top = if plan.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
+    let network = Network::read(&plan.files.transformer, &plan.config, top)?;
+    let layout = bound(&plan.layout, &plan.files.transformer, &plan.config)?;
+    let step = |step: &Step| Ok(read_dense(step)?.map_or(SavedStep::Normalize, SavedStep::Dense));
+    Ok(SavedTower {
+        encoder: SavedEncoder {
+            network,
+            config: plan.config.value.clone(),
+            tokenizer: plan.files.transformer.clone(),
+        },
+        pooling: plan.pooling,
+        steps: plan.files.steps.iter().map(step).collect::<Result<_>>()?,
+        lower_case: plan.files.lower_case,
+        max_length: layout.max_length,
+    })
+}
+
+fn bound(layout: &Layout, transformer: &Path, config: &ModelConfig) -> Result<Layout> {
+    let tokenizer = Tokenizer::open(transformer)?;
+    Ok(layout.bind(&tokenizer, config.usable_positions())?.resolved())
+}
+
+pub(crate) fn write_cross_encoder(
+    mut encoder: SavedEncoder,
+    description: &LoxiaJson,
+    target: &Path,
+    save: &SaveOptions,
+) -> Result<()> {
+    let family = encoder.network.architecture.family;
+    let labels = encoder.network.top.last().map(|layer| layer.linear.outputs);
+    match labels {
+        Some(labels) => {
+            encoder.config["architectures"] = json!([family.classifier_class()]);
+            // transformers takes the number of labels from these two maps.
+            let names: Vec<String> = (0..labels).map(|label| format!("LABEL_{label}")).collect();
+            if encoder.config["id2label"].as_object().is_none_or(|map| map.len() != labels) {
+                let numbers = names.iter().enumerate();
+                encoder.config["id2label"] =
+                    numbers.clone().map(|(n, name)| (n.to_string(), json!(name))).collect();
+                encoder.config["label2id"] = numbers.map(|(n, name)| (name.clone(), json!(n))).collect();
+            }
+        }
+        None => encoder.config["architectures"] = json!([family.encoder_class()]),
+    }
+    let mut writer = ArtefactWriter::create_marked(target, save.existing, FILE_NAME)?;
+    let prefix = if labels.is_some() { family.prefix() } else { "" };
+    let limit = description.layout.max_length.filter(|_| description.layout.kind == LayoutKind::Pair);
+    write_encoder(&mut writer, "", encoder, prefix, limit, save)?;
+    finish(writer, description)
+}
+
+pub(crate) fn write_text_encoder(
+    query: SavedTower,
+    item: Option<SavedTower>,
+    prompts: [String; 2],
+    mut description: LoxiaJson,
+    target: &Path,
+    save: &SaveOptions,
+) -> Result<()> {
+    let mut writer = ArtefactWriter::create_marked(target, save.existing, FILE_NAME)?;
+    let similarity = description.similarity.unwrap_or(Similarity::Dot);
+    match item {
+        None => write_tower(&mut writer, "", query, &prompts, similarity, save)?,
+        Some(item) => {
+            for (name, tower) in [("query/", query), ("item/", item)] {
+                create_directory(&writer, name)?;
+                let mut own = description.clone();
+                own.pooling = Some(tower.pooling);
+                write_tower(&mut writer, name, tower, &prompts, similarity, save)?;
+                add_json(&mut writer, &format!("{name}{FILE_NAME}"), &own)?;
+            }
+            description.towers = Some(Towers { query: "query".into(), item: "item".into() });
+        }
+    }
+    finish(writer, &description)
+}
+
+fn finish(mut writer: ArtefactWriter, description: &LoxiaJson) -> Result<()> {
+    add_json(&mut writer, FILE_NAME, description)?;
+    Ok(writer.commit()?)
+}
+
+fn write_tower(
+    writer: &mut ArtefactWriter,
+    at: &str,
+    tower: SavedTower,
+    [query_prompt, item_prompt]: &[String; 2],
+    similarity: Similarity,
+    save: &SaveOptions,
+) -> Result<()> {
+    let SavedTower { mut encoder, pooling, steps, lower_case, max_length } = tower;
+    let shape = encoder.network.architecture.shape.clone();
+    encoder.config["architectures"] = json!([encoder.network.architecture.family.encoder_class()]);
+    write_encoder(writer, at, encoder, "", max_length, save)?;
+    let mode = match pooling {
+        Pooling::Cls => "pooling_mode_cls_token",
+        Pooling::Mean => "pooling_mode_mean_tokens",
+        Pooling::Max => "pooling_mode_max_tokens",
+        // sentence-transformers has no such pooling: the directory is Hugging Face's, with loxia.json.
+        Pooling::Tanh | Pooling::Lse | Pooling::Marker => return Ok(()),
+    };
+    let mut modules = vec![module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")];
+    let mut settings = json!({ "word_embedding_dimension": shape.hidden });
+    for key in ["pooling_mode_cls_token", "pooling_mode_mean_tokens", "pooling_mode_max_tokens"] {
+        settings[key] = json!(key == mode);
+    }
+    create_directory(writer, &format!("{at}1_Pooling"))?;
+    add_json(writer, &format!("{at}1_Pooling/config.json"), &settings)?;
+    for step in steps {
+        let index = modules.len();
+        match step {
+            SavedStep::Normalize => {
+                // Old releases make no files for it, but expect its directory.
+                let name = format!("{index}_Normalize");
+                create_directory(writer, &format!("{at}{name}"))?;
+                add_json(writer, &format!("{at}{name}/config.json"), &json!({}))?;
+                modules.push(module(index, &name, "Normalize"));
+            }
+            SavedStep::Dense(layer) => {
+                let name = format!("{index}_Dense");
+                create_directory(writer, &format!("{at}{name}"))?;
+                write_dense(writer, &format!("{at}{name}"), &layer, save)?;
+                modules.push(module(index, &name, "Dense"));
+            }
+        }
+    }
+    add_json(writer, &format!("{at}modules.json"), &modules)?;
+    let sentence = json!({ "max_seq_length": max_length, "do_lower_case": lower_case });
+    add_json(writer, &format!("{at}sentence_bert_config.json"), &sentence)?;
+    let general = json!({
+        "prompts": { "query": query_prompt, "document": item_prompt },
+        "default_prompt_name": null,
+        "similarity_fn_name": similarity.name(),
+    });
+    add_json(writer, &format!("{at}config_sentence_transformers.json"), &general)
+}
+
+fn module(index: usize, path: &str, class: &str) -> Value {
+    // Names of the releases up to 5; later ones still know them.
+    json!({ "idx": index, "name": index.to_string(), "path": path, "type": format!("sentence_transformers.models.{class}") })
+}
+
+fn write_dense(writer: &mut ArtefactWriter, at: &str, layer: &HeadLayer, save: &SaveOptions) -> Result<()> {
+    let linear = &layer.linear;
+    let class = match layer.activation {
+        Activation::Identity => "linear.Identity",
+        Activation::Tanh => "activation.Tanh",
+        Activation::Relu => "activation.ReLU",
+        Activation::GeluErf => "activation.GELU",
+        Activation::Silu => "activation.SiLU",
+        Activation::Sigmoid => "activation.Sigmoid",
+        other => {
+            return Err(Error::Options(format!("a Dense module cannot be followed by {}", other.name())));
+        }
+    };
+    let settings = json!({
+        "in_features": linear.inputs, "out_features": linear.outputs, "bias": linear.bias.is_some(),
+        "activation_function": format!("torch.nn.modules.{class}"),
+    });
+    add_json(writer, &format!("{at}/config.json"), &settings)?;
+    let mut tensors = vec![Outgoing {
+        name: "linear.weight".into(),
+        shape: vec![linear.outputs, linear.inputs],
+        values: &linear.weight,
+    }];
+    if let Some(bias) = &linear.bias {
+        tensors.push(Outgoing { name: "linear.bias".into(), shape: vec![linear.outputs], values: bias });
+    }
+    add_weights(writer, &format!("{at}/model.safetensors"), &tensors, save)
+}
+
+/// `config.json`, weights and tokenizer of one encoder.
+fn write_encoder(
+    writer: &mut ArtefactWriter,
+    at: &str,
+    mut encoder: SavedEncoder,
+    prefix: &str,
+    max_length: Option<usize>,
+    save: &SaveOptions,
+) -> Result<()> {
+    let dtype = if save.half { "float16" } else { "float32" };
+    if let Some(config) = encoder.config.as_object_mut() {
+        config.remove("torch_dtype");
+        config.insert("dtype".into(), json!(dtype));
+        // The same under the name older releases read.
+        config.insert("torch_dtype".into(), json!(dtype));
+    }
+    add_json(writer, &format!("{at}config.json"), &encoder.config)?;
+    let mut owned: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
+    encoder.network.walk(prefix, &mut |name, shape, values| {
+        owned.push((name.to_owned(), shape.to_vec(), std::mem::take(values)));
+    });
+    let tensors: Vec<Outgoing<'_>> = owned
+        .iter()
+        .map(|(name, shape, values)| Outgoing { name: name.clone(), shape: shape.clone(), values })
+        .collect();
+    add_weights(writer, &format!("{at}model.safetensors"), &tensors, save)?;
+    copy_tokenizer(writer, at, &encoder.tokenizer, max_length)
+}
+
+/// Copies the tokenizer's files; its length limit becomes the model's, so that others cut where we cut.
+fn copy_tokenizer(
+    writer: &mut ArtefactWriter,
+    at: &str,
+    source: &Path,
+    max_length: Option<usize>,
+) -> Result<()> {
+    let config_path = source.join("tokenizer_config.json");
+    let mut config: Value = read_json_if_present(&config_path)?.unwrap_or_else(|| json!({}));
+    if let Some(length) = max_length {
+        config["model_max_length"] = json!(length);
+    }
+    add_json(writer, &format!("{at}tokenizer_config.json"), &config)?;
+    for name in TOKENIZER_FILES.iter().filter(|name| **name != "tokenizer_config.json") {
+        let path = source.join(name);
+        if path.is_file() {
+            let bytes = fs::read(&path).map_err(|e| Error::io(&path, "read", e))?;
+            writer.add_file(&format!("{at}{name}"), |file| file.write_bytes(&bytes))?;
+        }
+    }
+    Ok(())
+}
+
+fn add_weights(
+    writer: &mut ArtefactWriter,
+    name: &str,
+    tensors: &[Outgoing<'_>],
+    save: &SaveOptions,
+) -> Result<()> {
+    if save.half {
+        let fits = |value: &f32| half::f16::from_f32(*value).is_finite() || !value.is_finite();
+        if let Some(tensor) = tensors.iter().find(|tensor| !tensor.values.iter().all(fits)) {
+            return Err(Error::Options(format!("tensor {} has values beyond f16; save as f32", tensor.name)));
+        }
+    }
+    let dtype = if save.half { Dtype::F16 } else { Dtype::F32 };
+    Ok(writer.add_file(name, |file| safetensors::write(file, tensors, dtype).map_err(|e| file.error(e)))?)
+}
+
+fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).expect("plain data serialises");
+    text.push('\n');
+    Ok(writer.add_file(name, |file| file.write_bytes(text.as_bytes()))?)
+}
+
+fn create_directory(writer: &ArtefactWriter, name: &str) -> Result<()> {
+    let path = writer.directory().join(name);
+    fs::create_dir(&path).map_err(|e| Error::io(path, "create", e))
+}
