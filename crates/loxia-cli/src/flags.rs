@@ -7,6 +7,8 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::artefact::Existing;
+#[cfg(feature = "hub")]
+use loxia::core::{Cancel, NoProgress};
 use loxia::core::{IdTable, QueryText};
 use loxia::data::{DataFormat, DataOptions, DataSet};
 use loxia::model::layout::{Compat, LayoutKind};
@@ -169,7 +171,17 @@ impl ModelFlags {
 
 #[cfg(feature = "hub")]
 fn fetch(spec: &ModelSpec) -> Result<()> {
-    Ok(spec.download()?)
+    match spec {
+        ModelSpec::Hub(model) => {
+            loxia::model::download(model, &NoProgress, &Cancel::new())?;
+        }
+        ModelSpec::Towers(query, item) => {
+            fetch(query)?;
+            fetch(item)?;
+        }
+        ModelSpec::Directory(_) => {}
+    }
+    Ok(())
 }
 
 #[cfg(not(feature = "hub"))]

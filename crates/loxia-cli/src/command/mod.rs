@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod embed;
 mod eval;
+mod model;
 mod rerank;
 mod retrieve;
 mod score;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Data(data::DataCommandFlags),
     #[command(subcommand)]
     Eval(eval::EvalCommand),
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     Demo(demo::DemoFlags),
     Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
@@ -60,6 +63,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Retrieve(flags) => retrieve::run(flags, context),
         Command::Data(flags) => data::run(flags, context),
         Command::Eval(command) => eval::run(command, context),
+        Command::Model(command) => model::run(command, context),
         Command::Demo(flags) => demo::run(flags, context),
         Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
