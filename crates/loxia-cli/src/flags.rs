@@ -4,7 +4,17 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::{Context as _, Result};
 use clap::Args;
+use loxia::core::artefact::Existing;
+#[cfg(feature = "hub")]
+use loxia::core::{Cancel, NoProgress};
+use loxia::core::{IdTable, QueryText};
+use loxia::data::{DataFormat, DataOptions, DataSet};
+use loxia::model::layout::{Compat, LayoutKind};
+use loxia::model::{
+    CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder, Variant,
+};
 
 /// A half-open range of positions: `A..B`, `A..`, `..B` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +73,178 @@ pub(crate) struct OutputFlags {
 }
 
 impl OutputFlags {
+    /// What happens to an output that is there.
+    pub(crate) fn existing(&self) -> Existing {
+        if self.overwrite { Existing::Overwrite } else { Existing::Refuse }
+    }
+
     /// Whether the result goes to stdout.
     pub(crate) fn is_stdout(&self) -> bool {
         self.output.as_os_str() == "-"
     }
+}
+
+/// How a model directory is to be read, where it does not say so itself.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model options")]
+pub(crate) struct ModelFlags {
+    /// What is built on the encoder: cls, emb, hard-nce or dual [default: from loxia.json, modules.json or config.json]
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
+    /// How query and item become tokens: pair, anncur, hard-nce or blink [default: from loxia.json, else pair]
+    #[arg(long, value_name = "NAME")]
+    layout: Option<LayoutKind>,
+    /// Most tokens of the query side
+    #[arg(long, value_name = "TOKENS")]
+    max_query: Option<usize>,
+    /// Most tokens of the item side
+    #[arg(long, value_name = "TOKENS")]
+    max_item: Option<usize>,
+    /// Most tokens of the whole input [default: what tokenizer and positions allow]
+    #[arg(long, value_name = "TOKENS")]
+    max_length: Option<usize>,
+    /// How states become a vector: cls, tanh, mean, max, lse or marker (dual encoders)
+    #[arg(long, value_name = "NAME")]
+    pooling: Option<Pooling>,
+    /// How vectors are compared: dot or cosine (dual encoders)
+    #[arg(long, value_name = "NAME")]
+    similarity: Option<Similarity>,
+    /// Reproduce a published system's quirks: anncur, hard-nce or blink
+    #[arg(long, value_name = "NAME")]
+    compat: Option<Compat>,
+    /// In which numbers to compute: f32
+    #[arg(long, value_name = "NAME")]
+    precision: Option<Precision>,
+    /// What to do to a logit: identity, sigmoid, or default (what sentence-transformers would) [default: identity]
+    #[arg(long, value_name = "NAME")]
+    activation: Option<ScoreActivation>,
+    /// Whose logit is the score, for heads of more than two labels
+    #[arg(long, value_name = "INDEX")]
+    label: Option<usize>,
+    /// Tokens in one batch; changes speed and memory, never a score
+    #[arg(long, value_name = "TOKENS")]
+    token_budget: Option<usize>,
+    /// Fetch an hf: model that is not in the cache (needs a build with the feature hub)
+    #[arg(long)]
+    download: bool,
+}
+
+impl ModelFlags {
+    /// The flags as the model crate takes them.
+    pub(crate) fn options(&self) -> ModelOptions {
+        ModelOptions {
+            variant: self.variant,
+            layout: self.layout,
+            max_query: self.max_query,
+            max_item: self.max_item,
+            max_length: self.max_length,
+            pooling: self.pooling,
+            similarity: self.similarity,
+            compat: self.compat,
+            precision: self.precision,
+            activation: self.activation,
+            label: self.label,
+            token_budget: self.token_budget,
+            ..ModelOptions::default()
+        }
+    }
+
+    /// Opens a cross-encoder.
+    pub(crate) fn cross_encoder(&self, model: &str) -> Result<CrossEncoder> {
+        Ok(CrossEncoder::open(&self.spec(model)?, &self.options())?)
+    }
+
+    /// Opens a dual encoder: one directory, or `QUERY,ITEM`.
+    pub(crate) fn text_encoder(&self, model: &str) -> Result<TextEncoder> {
+        Ok(TextEncoder::open(&self.spec(model)?, &self.options())?)
+    }
+
+    /// Where the model is, fetched first if that was asked for.
+    pub(crate) fn spec(&self, model: &str) -> Result<ModelSpec> {
+        let spec: ModelSpec = model.parse()?;
+        if self.download {
+            fetch(&spec)?;
+        }
+        Ok(spec)
+    }
+}
+
+#[cfg(feature = "hub")]
+fn fetch(spec: &ModelSpec) -> Result<()> {
+    match spec {
+        ModelSpec::Hub(model) => {
+            loxia::model::download(model, &NoProgress, &Cancel::new())?;
+        }
+        ModelSpec::Towers(query, item) => {
+            fetch(query)?;
+            fetch(item)?;
+        }
+        ModelSpec::Directory(_) => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "hub"))]
+fn fetch(_spec: &ModelSpec) -> Result<()> {
+    crate::exit::usage("--download needs a build with the feature hub: cargo install --features hub")
+}
+
+/// Which data set, and what of it.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Data options")]
+pub(crate) struct DataFlags {
+    /// How the data set is laid out [default: recognised]
+    #[arg(long, value_name = "NAME", value_parser = data_format)]
+    data_format: Option<DataFormat>,
+    /// One world of an entity-linking data set
+    #[arg(long, value_name = "NAME")]
+    world: Option<String>,
+    /// train, val, test, ...
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+}
+
+/// A parser that shows the names.
+fn data_format(name: &str) -> Result<DataFormat, String> {
+    name.parse().map_err(|error: loxia::data::Error| error.to_string())
+}
+
+impl DataFlags {
+    /// Opens the data set at `path`.
+    pub(crate) fn open(&self, path: &std::path::Path) -> Result<DataSet> {
+        let options = DataOptions {
+            format: self.data_format,
+            world: self.world.clone(),
+            split: self.split.clone(),
+            ..DataOptions::default()
+        };
+        DataSet::open(path, &options).with_context(|| format!("cannot open the data set {}", path.display()))
+    }
+}
+
+/// The double whose shortest decimal form is that of the float: files say 0.1, not 0.10000000149011612.
+pub(crate) fn shortest(score: f32) -> f64 {
+    score.to_string().parse().unwrap_or(f64::from(score))
+}
+
+/// A query as typed: `left [[mention]] right` is a mention in its context, anything else plain text.
+pub(crate) fn query_text(typed: &str) -> QueryText {
+    if let Some((left, rest)) = typed.split_once("[[")
+        && let Some((mention, right)) = rest.split_once("]]")
+    {
+        let part = |text: &str| text.trim().to_owned();
+        return QueryText::Mention { left: part(left), mention: part(mention), right: part(right) };
+    }
+    QueryText::Plain(typed.to_owned())
+}
+
+/// The ids at some positions of a table.
+pub(crate) fn ids_of(ids: &IdTable, positions: Range<usize>) -> Result<IdTable> {
+    let mut chosen = IdTable::new();
+    for position in positions {
+        chosen.push(ids.get(position as u32))?;
+    }
+    Ok(chosen)
 }
 
 #[cfg(test)]

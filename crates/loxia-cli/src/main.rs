@@ -12,8 +12,11 @@
 mod command;
 mod config;
 mod context;
+mod embedded;
 mod exit;
 mod flags;
+mod matrix_target;
+mod ranked_output;
 mod report;
 
 use std::process::ExitCode;

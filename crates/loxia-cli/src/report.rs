@@ -99,6 +99,18 @@ impl Summary {
         }
     }
 
+    /// Tells everything on stdout: for commands whose result is the summary.
+    pub(crate) fn print_to_stdout(&self, context: &Context) {
+        if context.json {
+            println!("{}", Value::Object(self.json()));
+            return;
+        }
+        let width = self.facts.iter().map(|fact| fact.0.len()).max().unwrap_or(0);
+        for (name, text, _) in self.facts.iter().filter(|fact| !fact.1.is_empty()) {
+            println!("{name:<width$}  {text}");
+        }
+    }
+
     fn json(&self) -> Map<String, Value> {
         let mut map: Map<String, Value> =
             self.facts.iter().map(|(name, _, value)| (name.replace(' ', "_"), value.clone())).collect();

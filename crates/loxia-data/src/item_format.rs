@@ -9,7 +9,7 @@ use loxia_core::{Item, Query};
 use crate::fields::IdField;
 use crate::segment::StoreBuilder;
 use crate::store::{ItemStore, Parser, QueryStore};
-use crate::{Line, LineReader, ReadOptions, Result};
+use crate::{Line, LineReader, ReadOptions, Records, Result};
 
 /// How a line holds an item or a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,23 @@ impl LineFormat {
             LineFormat::Tsv => tab_separated(line).map(|(id, text)| Query::plain(id, text)),
             LineFormat::Text => Ok(Query::plain(line.number().to_string(), line.text())),
         }
+    }
+
+    /// Streams the items of a file, without keeping anything.
+    ///
+    /// ```
+    /// use loxia_data::{LineFormat, LineReader, Limits};
+    /// let lines = LineReader::new(&b"d1\tred\nd2\tblue\n"[..], "x.tsv", &Limits::default()).unwrap();
+    /// let texts: Vec<String> = LineFormat::Tsv.items(lines).map(|item| item.unwrap().text).collect();
+    /// assert_eq!(texts, ["red", "blue"]);
+    /// ```
+    pub fn items(self, lines: LineReader<'_>) -> Records<'_, Item> {
+        Records::new(lines, move |line| self.item(line))
+    }
+
+    /// Streams the queries of a file, without keeping anything.
+    pub fn queries(self, lines: LineReader<'_>) -> Records<'_, Query> {
+        Records::new(lines, move |line| self.query(line))
     }
 
     /// What a file holds, by its name and its first byte: JSON lines start with `{`, TSV has a name that

@@ -6,15 +6,18 @@
 //!    kept, texts stay in the file.
 //! 3. [`read_run`] and [`read_qrels`] read runs and judgements, whatever their format.
 //! 4. [`training`] streams triples and scored pairs.
-//! 5. [`write`](mod@write) holds the writers.
+//! 5. [`write`](mod@write) holds the writers, [`convert`] goes from one layout to another, and
+//!    [`inspect`](mod@inspect) says what is in a data set.
 //!
 //! Everything reads plain or gzip files and standard input (`-`), told by content. Every error names the
 //! file and the line ([`Error`]). Nothing is dropped without being counted.
 
 mod candidates;
+pub mod convert;
 mod dataset;
 mod error;
 mod fields;
+pub mod inspect;
 mod item_format;
 mod lines;
 mod positioned;
@@ -29,7 +32,7 @@ pub mod write;
 use std::path::PathBuf;
 
 pub use candidates::{Candidates, parse_candidates, read_candidates};
-pub use dataset::{DataFormat, DataOptions, DataSet, Gold};
+pub use dataset::{DataFormat, DataOptions, DataSet, Gold, parse_mentions};
 pub use error::{Error, Place, Result};
 pub use item_format::LineFormat;
 pub use lines::{Line, LineReader, Records};

@@ -144,7 +144,7 @@ impl<'a> LineReader<'a> {
     fn advance(&mut self) -> Result<bool> {
         let mut bytes = std::mem::take(&mut self.buffer).into_bytes();
         bytes.clear();
-        let most = self.limit as u64 + 2;
+        let most = (self.limit as u64).saturating_add(2);
         let read = self.input.by_ref().take(most).read_until(b'\n', &mut bytes);
         let count = read.map_err(|e| read_error(&self.path, self.number, e))?;
         if count == 0 {
@@ -185,12 +185,17 @@ impl<'a> LineReader<'a> {
     }
 
     /// The first byte that is not white space, without reading on; for telling formats apart.
+    pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
+        Ok(self.peek_line()?.first().copied())
+    }
+
+    /// The start of the first line that is not blank, without reading on; for telling formats apart.
     ///
     /// Looks no further than the first few kilobytes.
-    pub(crate) fn peek_byte(&mut self) -> Result<Option<u8>> {
+    pub(crate) fn peek_line(&mut self) -> Result<&[u8]> {
         let buffered = self.input.fill_buf().map_err(|e| read_error(&self.path, self.number, e))?;
-        let buffered = buffered.strip_prefix(b"\xef\xbb\xbf").unwrap_or(buffered);
-        Ok(buffered.iter().copied().find(|byte| !byte.is_ascii_whitespace()))
+        let buffered = buffered.strip_prefix(b"\xef\xbb\xbf").unwrap_or(buffered).trim_ascii_start();
+        Ok(buffered.split(|byte| *byte == b'\n').next().unwrap_or(buffered))
     }
 
     /// The rest as bytes, for formats that are not made of lines.
@@ -204,13 +209,18 @@ impl<'a> LineReader<'a> {
 /// An iterator of results; it ends after the first error.
 pub struct Records<'a, T> {
     lines: LineReader<'a>,
-    parse: fn(&Line<'_>) -> Result<T>,
+    parse: Parse<T>,
     failed: bool,
 }
 
+type Parse<T> = Box<dyn Fn(&Line<'_>) -> Result<T> + Send>;
+
 impl<'a, T> Records<'a, T> {
-    pub(crate) fn new(lines: LineReader<'a>, parse: fn(&Line<'_>) -> Result<T>) -> Self {
-        Records { lines, parse, failed: false }
+    pub(crate) fn new(
+        lines: LineReader<'a>,
+        parse: impl Fn(&Line<'_>) -> Result<T> + Send + 'static,
+    ) -> Self {
+        Records { lines, parse: Box::new(parse), failed: false }
     }
 
     /// File and line of the record read last.
@@ -226,7 +236,7 @@ impl<T> Iterator for Records<'_, T> {
         if self.failed {
             return None;
         }
-        let parse = self.parse;
+        let parse = &self.parse;
         let record =
             self.lines.next_filled().and_then(|line| line.as_ref().map(parse).transpose()).transpose();
         self.failed = matches!(record, Some(Err(_)));

@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use loxia_core::artefact::Digester;
 use loxia_core::{IdTable, Item, Query};
-use sha2::{Digest, Sha256};
 
 use crate::segment::Segment;
 use crate::{Error, Line, Result};
@@ -188,11 +188,11 @@ impl<T> std::fmt::Debug for Store<T> {
 }
 
 /// The digest of records as they come by.
-pub(crate) struct RecordDigest(Sha256);
+pub(crate) struct RecordDigest(Digester);
 
 impl RecordDigest {
     pub(crate) fn new() -> Self {
-        RecordDigest(Sha256::new())
+        RecordDigest(Digester::new())
     }
 
     pub(crate) fn update<T: Record>(&mut self, record: &T) {
@@ -200,12 +200,7 @@ impl RecordDigest {
     }
 
     pub(crate) fn finish(self) -> String {
-        use std::fmt::Write;
-        self.0.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        self.0.finish()
     }
 }
 

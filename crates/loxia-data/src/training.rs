@@ -22,7 +22,7 @@ use crate::fields::IdField;
 use crate::{Line, LineReader, ReadOptions, Records, Result};
 
 /// A kind of training example that one line holds.
-pub trait Example: Sized {
+pub trait Example: Sized + 'static {
     /// The example on a line.
     fn parse(line: &Line<'_>) -> Result<Self>;
 }

@@ -131,6 +131,14 @@ mod tests {
     }
 
     #[test]
+    fn kernels_of_other_machines_are_refused_and_not_run() {
+        for kernel in Kernel::ALL.into_iter().filter(|kernel| !kernel.is_available()) {
+            let message = Kernel::named(kernel.name()).unwrap_err().to_string();
+            assert!(message.contains("is not supported here; this machine has portable"), "{message}");
+        }
+    }
+
+    #[test]
     fn every_available_kernel_is_found_by_its_name() {
         for kernel in Kernel::available() {
             assert_eq!(Kernel::named(kernel.name()), Ok(kernel));

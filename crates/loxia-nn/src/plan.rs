@@ -13,16 +13,18 @@ pub fn plan_batches(lengths: &[usize], token_budget: usize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
     let mut batches: Vec<Vec<usize>> = Vec::new();
-    let mut room = 0;
+    // Tokens that still fit into the last batch; none when its only sequence is over the budget already.
+    let mut room: Option<usize> = None;
     for index in order {
-        match batches.last_mut() {
-            Some(batch) if lengths[index] <= room => {
-                room -= lengths[index];
+        let length = lengths[index];
+        match (batches.last_mut(), room.and_then(|room| room.checked_sub(length))) {
+            (Some(batch), Some(left)) => {
                 batch.push(index);
+                room = Some(left);
             }
             _ => {
-                room = token_budget.saturating_sub(lengths[index]);
                 batches.push(vec![index]);
+                room = token_budget.checked_sub(length);
             }
         }
     }

@@ -74,17 +74,20 @@ fn a_sequence_keeps_its_bits() {
 
 #[test]
 fn a_dense_layer_keeps_its_bits() {
-    let random = &mut model::Random::new(5);
-    let linear = model::linear(random, 37, 19);
-    let input = random.values(300 * 37, 1.0);
-    for kernel in Kernel::available() {
-        let dense = Dense::new(&linear, Activation::Tanh, kernel).unwrap();
-        let mut together = vec![0.0; 300 * 19];
-        dense.apply(&input, &mut together).unwrap();
-        for (row, expected) in input.chunks(37).zip(together.chunks(19)) {
-            let mut alone = [0.0; 19];
-            dense.apply(row, &mut alone).unwrap();
-            assert_eq!(bits(&alone), bits(expected), "{kernel}");
+    // 1000 inputs take several passes in the vector kernels.
+    for (inputs, outputs) in [(37, 19), (1000, 33)] {
+        let random = &mut model::Random::new(5);
+        let linear = model::linear(random, inputs, outputs);
+        let input = random.values(200 * inputs, 1.0);
+        for kernel in Kernel::available() {
+            let dense = Dense::new(&linear, Activation::Tanh, kernel).unwrap();
+            let mut together = vec![0.0; 200 * outputs];
+            dense.apply(&input, &mut together).unwrap();
+            for (row, expected) in input.chunks(inputs).zip(together.chunks(outputs)) {
+                let mut alone = vec![0.0; outputs];
+                dense.apply(row, &mut alone).unwrap();
+                assert_eq!(bits(&alone), bits(expected), "{kernel}");
+            }
         }
     }
 }

@@ -35,6 +35,18 @@ fn activations_are_those_of_torch() {
 }
 
 #[test]
+fn missing_values_are_not_hidden() {
+    let identity = Linear { weight: vec![1.0], bias: None, inputs: 1, outputs: 1 };
+    for kernel in Kernel::available() {
+        for activation in Activation::ALL {
+            let mut found = [0.0; 20];
+            Dense::new(&identity, activation, kernel).unwrap().apply(&[f32::NAN; 20], &mut found).unwrap();
+            assert!(found.iter().all(|value| value.is_nan()), "{kernel} {activation:?}");
+        }
+    }
+}
+
+#[test]
 fn buckets_are_those_of_transformers() {
     for case in fixture()["buckets"].as_array().unwrap() {
         let size = |name: &str| case[name].as_u64().unwrap() as usize;

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory};
 use crate::context::Context;
 use crate::exit::Outcome;
 
-/// Flags of `loxia completions`.
+/// Write shell completions to stdout.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionFlags {
     /// The shell to write for
@@ -16,7 +16,7 @@ pub(crate) struct CompletionFlags {
     shell: clap_complete::Shell,
 }
 
-/// Flags of `loxia man`.
+/// Write manual pages, one for each command.
 #[derive(Debug, Args)]
 pub(crate) struct ManFlags {
     /// Directory for the pages

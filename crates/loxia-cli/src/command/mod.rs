@@ -1,6 +1,17 @@
 //! The commands, one file each.
 
 mod completions;
+mod data;
+mod data_convert;
+mod data_inspect;
+mod demo;
+mod doctor;
+mod embed;
+mod eval;
+mod model;
+mod rerank;
+mod retrieve;
+mod score;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -28,15 +39,33 @@ pub(crate) struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write shell completions
+    Rerank(rerank::RerankFlags),
+    Score(score::ScoreFlags),
+    Embed(embed::EmbedFlags),
+    Retrieve(retrieve::RetrieveFlags),
+    Data(data::DataCommandFlags),
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    Demo(demo::DemoFlags),
+    Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
-    /// Write manual pages, one for each command
     Man(completions::ManFlags),
 }
 
 /// Runs a parsed command.
 pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
     match command {
+        Command::Rerank(flags) => rerank::run(flags, context),
+        Command::Score(flags) => score::run(flags, context),
+        Command::Embed(flags) => embed::run(flags, context),
+        Command::Retrieve(flags) => retrieve::run(flags, context),
+        Command::Data(flags) => data::run(flags, context),
+        Command::Eval(command) => eval::run(command, context),
+        Command::Model(command) => model::run(command, context),
+        Command::Demo(flags) => demo::run(flags, context),
+        Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),
         Command::Man(flags) => completions::man(flags, context),
     }

@@ -30,9 +30,20 @@ impl TileShape {
     /// assert_eq!(TileShape::for_matrix(5, 1408), TileShape { rows: 5, cols: 1408 });
     /// ```
     pub fn for_matrix(rows: usize, cols: usize) -> Self {
+        Self::of_cells(rows, cols, Self::CELLS)
+    }
+
+    /// A shape of at most `cells` cells (and at least one), as near to the usual one as the matrix allows:
+    /// for scorers so slow that a usual tile is too much to lose.
+    ///
+    /// ```
+    /// use loxia_core::matrix::TileShape;
+    /// assert_eq!(TileShape::of_cells(700, 11_587, 1000), TileShape { rows: 16, cols: 62 });
+    /// ```
+    pub fn of_cells(rows: usize, cols: usize, cells: usize) -> Self {
         const ROWS: usize = 16;
-        let tile_cols = (Self::CELLS / rows.clamp(1, ROWS)).min(cols).max(1);
-        let tile_rows = (Self::CELLS / tile_cols).min(rows).max(1);
+        let tile_cols = (cells / rows.clamp(1, ROWS)).min(cols).max(1);
+        let tile_rows = (cells / tile_cols).min(rows).max(1);
         TileShape { rows: tile_rows, cols: tile_cols }
     }
 }

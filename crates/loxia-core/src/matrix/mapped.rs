@@ -218,8 +218,8 @@ fn open_log(directory: &Path, grid: &TileGrid) -> Result<Vec<TileRecord>> {
     let content = read_log(directory, grid.tiles())?;
     if content.records.len() != grid.tiles() || content.excess != 0 {
         let bytes = content.records.len() as u64 * TileRecord::SIZE as u64 + content.excess;
-        let what =
-            format!("{bytes} bytes, but {} tiles need {}", grid.tiles(), grid.tiles() * TileRecord::SIZE);
+        let (tiles, needed) = (grid.tiles(), grid.tiles() * TileRecord::SIZE);
+        let what = format!("{bytes} bytes, but {tiles} tiles need {needed}; resume it or score it again");
         return Err(Error::corrupt(path, what));
     }
     let sound = |(tile, record): (usize, Option<TileRecord>)| {

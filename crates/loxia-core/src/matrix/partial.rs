@@ -4,7 +4,7 @@
 //! one can trust it. One process at a time works in it: the manifest, which never changes, carries a lock
 //! that ends with the process.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -141,7 +141,9 @@ pub(super) fn data_name(storage: Storage) -> &'static str {
 
 fn lock(directory: &Path) -> Result<File> {
     let path = directory.join(MANIFEST_FILE);
-    let file = fs::File::open(&path).map_err(io_error(&path, "open"))?;
+    // Never written, but network file systems want the right to write for a lock that excludes others.
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).open(&path).map_err(io_error(&path, "open"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

@@ -31,7 +31,7 @@ fn dense(parent: &Path) -> std::path::PathBuf {
 
 #[test]
 fn every_flipped_bit_of_the_data_is_found_and_its_tile_named() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let path = dense(parent.path());
     let data = path.join("scores.f32");
     for byte in 0..5 * 7 * 4 {
@@ -47,7 +47,7 @@ fn every_flipped_bit_of_the_data_is_found_and_its_tile_named() {
 
 #[test]
 fn every_flipped_bit_of_a_sparse_file_is_found() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let path = Sample::small().fill_sparse(&parent.path().join("sparse"), ALL).finish().unwrap();
     let data = path.join("rows.csr");
     for byte in 0..fs::metadata(&data).unwrap().len() as usize {
@@ -59,7 +59,7 @@ fn every_flipped_bit_of_a_sparse_file_is_found() {
 
 #[test]
 fn every_flipped_bit_of_log_and_ids_is_found_on_opening() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let path = dense(parent.path());
     for name in ["tiles.log", "rows.ids", "cols.ids"] {
         for byte in 0..fs::metadata(path.join(name)).unwrap().len() as usize {
@@ -71,8 +71,34 @@ fn every_flipped_bit_of_log_and_ids_is_found_on_opening() {
 }
 
 #[test]
+fn no_flipped_bit_of_the_manifest_panics() {
+    let parent = scratch();
+    let sparse = Sample::small().fill_sparse(&parent.path().join("sparse"), ALL).finish().unwrap();
+    for path in [dense(parent.path()), sparse] {
+        let manifest = path.join("manifest.json");
+        for bit in 0..fs::metadata(&manifest).unwrap().len() as usize * 8 {
+            change(&manifest, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+            if let Ok(matrix) = ScoreMatrix::open(&path) {
+                let _ = matrix.verify();
+            }
+            change(&manifest, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        }
+        ScoreMatrix::open(&path).unwrap().verify().unwrap();
+    }
+}
+
+#[test]
+fn unfinished_work_is_not_opened() {
+    let parent = scratch();
+    let path = parent.path().join("matrix");
+    drop(Sample::small().fill(&path, 3));
+    let message = corrupt_message(ScoreMatrix::open(&partial(&path)));
+    assert!(message.contains("6 tiles need 192; resume it"), "{message}");
+}
+
+#[test]
 fn a_nan_never_reaches_a_ranking() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let path = dense(parent.path());
     change(&path.join("scores.f32"), |bytes| {
         bytes[(2 * 7 + 3) * 4..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
@@ -96,7 +122,7 @@ fn a_nan_never_reaches_a_ranking() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let path = dense(parent.path());
     let sound = files(&path);
     for (name, expected) in [("scores.f32", "139 bytes, expected 140"), ("tiles.log", "191 bytes")] {
@@ -112,7 +138,7 @@ fn sizes_that_do_not_fit_are_refused() {
 
 #[test]
 fn lying_manifests_allocate_nothing() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     for path in
         [dense(parent.path()), Sample::small().fill_sparse(&parent.path().join("s"), ALL).finish().unwrap()]
     {
@@ -149,7 +175,7 @@ fn bad_arguments_of_matrices_in_memory_are_refused() {
 
 #[test]
 fn saved_matrices_come_back() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = scratch();
     let digests = [("model".to_owned(), "12ab".to_owned())].into();
     let rows = (0..20).map(|row| {
         let (columns, scores) = sparse_row(row, 9);

@@ -7,7 +7,7 @@ use super::linking::Linking;
 use super::mention::MentionRecord;
 use super::retrieval::Retrieval;
 use super::{DataFormat, DataOptions, Layout};
-use crate::{Error, Limits, LineFormat, LineReader, Result};
+use crate::{Error, ItemStore, Limits, LineFormat, LineReader, Result};
 
 /// Finds the layout of a directory or file, or follows the format given.
 pub(super) fn recognise(path: &Path, options: &DataOptions) -> Result<(DataFormat, Layout)> {
@@ -73,8 +73,28 @@ fn recognise_file(path: &Path, options: &DataOptions) -> Result<(DataFormat, Lay
     Ok((data_format(format), Layout::File(format)))
 }
 
+/// Whether the path can be read only once.
+pub(super) fn is_stream(path: &Path) -> bool {
+    let is_pipe = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    path == Path::new("-") || std::fs::metadata(path).is_ok_and(is_pipe)
+}
+
+/// Reads the items of a stream; telling the format and reading are one opening.
+pub(super) fn read_stream(path: &Path, options: &DataOptions) -> Result<(ItemStore, LineFormat)> {
+    let mut lines = LineReader::open(path, &options.read.limits)?;
+    let format = match (file_format(options.format), options.format) {
+        (Some(format), _) => format,
+        (None, None) => LineFormat::detect(&mut lines)?,
+        (None, Some(format)) => {
+            let what = format!("is a stream, which can hold items only, not {}; give a path", format.name());
+            return Err(Error::missing(path, what));
+        }
+    };
+    Ok((ItemStore::from_lines(lines, format, &options.read)?, format))
+}
+
 /// How the lines of a one-file format are read.
-pub(super) fn file_format(format: Option<DataFormat>) -> Option<LineFormat> {
+fn file_format(format: Option<DataFormat>) -> Option<LineFormat> {
     match format? {
         DataFormat::Jsonl => Some(LineFormat::Json),
         DataFormat::Tsv => Some(LineFormat::Tsv),
@@ -96,10 +116,8 @@ fn is_linking(format: DataFormat) -> bool {
 }
 
 fn is_mention_file(path: &Path, limits: &Limits) -> Result<bool> {
-    // A pipe would lose what a look reads.
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut lines = LineReader::open(path, limits)?;
-    if !is_file || lines.peek_byte()? != Some(b'{') {
+    if lines.peek_byte()? != Some(b'{') {
         return Ok(false);
     }
     Ok(lines.next_filled()?.is_some_and(|line| super::is_mention(&line)))

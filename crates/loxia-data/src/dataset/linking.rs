@@ -16,7 +16,7 @@ use crate::store::Parser;
 use crate::{Error, ItemStore, Line, LineFormat, LineReader, QueryStore, ReadOptions, Result};
 
 /// Where the parts of an entity-linking data set are.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Linking {
     /// World to file.
     pub(super) documents: BTreeMap<String, PathBuf>,
@@ -27,9 +27,10 @@ pub(super) struct Linking {
 }
 
 /// Items of one or more worlds, and which positions each world has.
+#[derive(Clone)]
 pub(super) struct WorldItems {
     pub(super) store: Arc<ItemStore>,
-    worlds: BTreeMap<String, Range<u32>>,
+    pub(super) worlds: BTreeMap<String, Range<u32>>,
 }
 
 impl WorldItems {

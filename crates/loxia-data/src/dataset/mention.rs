@@ -8,12 +8,13 @@
 //! | ANNCUR | `mention_id` | `type` | same | `label_id` (document id) |
 
 use std::borrow::Cow;
+use std::io::BufRead;
 
-use loxia_core::{Item, QueryText};
+use loxia_core::{Item, Query, QueryText};
 
 use super::DataFormat;
 use crate::fields::{IdField, LabelField, words};
-use crate::{Line, Result};
+use crate::{Line, LineReader, ReadOptions, Records, Result};
 
 /// A line of a file of mentions, whichever layout.
 #[derive(serde::Deserialize)]
@@ -37,10 +38,28 @@ pub(super) struct MentionRecord<'a> {
     #[serde(borrow)]
     label_document_id: Option<IdField<'a>>,
     label_id: Option<LabelField>,
+    label_title: Option<serde::de::IgnoredAny>,
 }
 
 const EXPECTED: &str = "a mention: `mention_id`, `world`, `context_left`, `mention`, `context_right` and a \
                         label, or ZESHEL's `corpus`, `context_document_id`, `start_index`, `end_index`, `text`";
+
+/// Streams mentions whose contexts are on their lines (BLINK, ANNCUR, worlds), of all worlds.
+///
+/// A mention without an id is called after its line: `name:17`. ZESHEL's own files need their documents:
+/// open them with [`DataSet::open`](crate::DataSet::open).
+pub fn parse_mentions<'a>(
+    input: impl BufRead + Send + 'a,
+    name: &str,
+    options: &ReadOptions,
+) -> Result<Records<'a, Query>> {
+    let split = name.to_owned();
+    Ok(Records::new(LineReader::new(input, name, &options.limits)?, move |line| {
+        let record = MentionRecord::parse(line)?;
+        let id = record.id(&split, line).into();
+        Ok(Query { id, text: record.into_text(line)? })
+    }))
+}
 
 /// Whether a line holds a mention.
 pub(crate) fn is_mention(line: &Line<'_>) -> bool {
@@ -56,12 +75,12 @@ impl<'a> MentionRecord<'a> {
     pub(super) fn kind(&self) -> DataFormat {
         if self.is_span() {
             DataFormat::Zeshel
-        } else if self.label_document_id.is_some() {
-            DataFormat::Worlds
-        } else if self.kind.is_some() {
+        } else if self.world.is_none() && self.kind.is_some() {
             DataFormat::Anncur
-        } else {
+        } else if self.label_title.is_some() || self.label_document_id.is_none() {
             DataFormat::Blink
+        } else {
+            DataFormat::Worlds
         }
     }
 

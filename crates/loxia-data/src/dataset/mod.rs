@@ -11,11 +11,12 @@ use std::sync::{Arc, OnceLock};
 use loxia_core::{ItemId, Qrels, QueryId};
 
 use crate::candidates::{Candidates, read_candidates};
-use crate::{Error, ItemStore, LineFormat, LineReader, QueryStore, ReadOptions, Result};
+use crate::{Error, ItemStore, LineFormat, QueryStore, ReadOptions, Result};
 use linking::{Linking, WorldItems};
 use retrieval::Retrieval;
 
-pub(crate) use mention::is_mention;
+use mention::is_mention;
+pub use mention::parse_mentions;
 
 /// Layouts that [`DataSet::open`] knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +124,7 @@ pub struct DataSet {
     queries: OnceLock<QueryStore>,
 }
 
+#[derive(Clone)]
 enum Layout {
     Linking(Linking),
     Retrieval(Retrieval),
@@ -130,17 +132,14 @@ enum Layout {
 }
 
 impl DataSet {
-    /// Recognises the layout at `path` (`-` is a file of items from standard input) and checks that
-    /// world and split are there.
+    /// Recognises the layout at `path` and checks that world and split are there. Standard input (`-`)
+    /// and pipes hold a file of items, which is read at once.
     pub fn open(path: impl AsRef<Path>, options: &DataOptions) -> Result<Self> {
         let path = path.as_ref();
         let items = OnceLock::new();
-        let (format, layout) = if path == Path::new("-") {
-            // Standard input can be read only once, so the look at its format reads it too.
-            let mut lines = LineReader::open(path, &options.read.limits)?;
-            let format =
-                detect::file_format(options.format).map_or_else(|| LineFormat::detect(&mut lines), Ok)?;
-            let _ = items.set(WorldItems::of_one(ItemStore::from_lines(lines, format, &options.read)?));
+        let (format, layout) = if detect::is_stream(path) {
+            let (store, format) = detect::read_stream(path, options)?;
+            let _ = items.set(WorldItems::of_one(store));
             (detect::data_format(format), Layout::File(format))
         } else {
             detect::recognise(path, options)?
@@ -262,6 +261,72 @@ impl DataSet {
             }
         };
         Ok(self.items.get_or_init(|| items))
+    }
+
+    /// Number of items of each world that [`DataSet::items`] holds.
+    pub(crate) fn world_sizes(&self) -> Result<Vec<(String, usize)>> {
+        let worlds = &self.world_items()?.worlds;
+        Ok(worlds.iter().map(|(world, range)| (world.clone(), range.len())).collect())
+    }
+
+    /// Line of an item in its world's file, from 0.
+    pub(crate) fn row_in_world(&self, world: &str, item: &str) -> Result<Option<u32>> {
+        let items = self.world_items()?;
+        let range = items.worlds.get(world);
+        let position = items.store.position(item);
+        Ok(range.zip(position).filter(|(range, at)| range.contains(at)).map(|(range, at)| at - range.start))
+    }
+
+    /// The data set split by split, with the items that are already open: its one split, or all. One
+    /// part without a split where the layout has none.
+    pub(crate) fn parts(&self) -> Result<Vec<DataSet>> {
+        let splits = match &self.split {
+            Some(split) => vec![split.clone()],
+            None => self.splits(),
+        };
+        match splits.is_empty() {
+            true => Ok(vec![self.at_split(None)?]),
+            false => splits.into_iter().map(|split| self.at_split(Some(split))).collect(),
+        }
+    }
+
+    fn at_split(&self, split: Option<String>) -> Result<DataSet> {
+        Ok(DataSet {
+            path: self.path.clone(),
+            format: self.format,
+            layout: self.layout.clone(),
+            world: self.world.clone(),
+            split,
+            read: self.read.clone(),
+            items: match self.has_items() {
+                true => OnceLock::from(self.world_items()?.clone()),
+                false => OnceLock::new(),
+            },
+            queries: OnceLock::new(),
+        })
+    }
+
+    /// Whether it holds items; a file of mentions does not.
+    pub(crate) fn has_items(&self) -> bool {
+        !matches!(&self.layout, Layout::Linking(linking) if linking.documents.is_empty())
+    }
+
+    /// Whether there is a file of queries for the split in use.
+    pub(crate) fn has_queries(&self) -> bool {
+        match &self.layout {
+            Layout::Linking(linking) => !linking.mentions.is_empty(),
+            Layout::Retrieval(retrieval) => retrieval.has_queries(self.split.as_deref()),
+            Layout::File(_) => false,
+        }
+    }
+
+    /// Whether there is a file of judgements for the split in use.
+    pub(crate) fn has_qrels(&self) -> bool {
+        match &self.layout {
+            Layout::Linking(linking) => !linking.mentions.is_empty(),
+            Layout::Retrieval(retrieval) => retrieval.has_qrels(self.split.as_deref()),
+            Layout::File(_) => false,
+        }
     }
 
     /// The queries, in file order: mentions of the split and world, or queries judged in the split (all,

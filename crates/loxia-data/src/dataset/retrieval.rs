@@ -10,6 +10,7 @@ use super::detect::{existing, files_in};
 use crate::{Error, ItemStore, LineFormat, QueryStore, ReadOptions, Result, read_qrels};
 
 /// Where the parts of a retrieval data set are.
+#[derive(Clone)]
 pub(super) struct Retrieval {
     items: PathBuf,
     format: LineFormat,
@@ -18,7 +19,7 @@ pub(super) struct Retrieval {
     pub(super) splits: BTreeMap<String, Split>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Split {
     queries: Option<PathBuf>,
     qrels: Option<PathBuf>,
@@ -52,6 +53,15 @@ impl Retrieval {
 
     pub(super) fn open_items(&self, options: &ReadOptions) -> Result<ItemStore> {
         ItemStore::open(&self.items, Some(self.format), options)
+    }
+
+    pub(super) fn has_queries(&self, split: Option<&str>) -> bool {
+        let split = split.and_then(|split| self.splits.get(split));
+        self.shared_queries.is_some() || split.is_some_and(|split| split.queries.is_some())
+    }
+
+    pub(super) fn has_qrels(&self, split: Option<&str>) -> bool {
+        split.and_then(|split| self.splits.get(split)).is_some_and(|split| split.qrels.is_some())
     }
 
     /// The queries of a split; of a shared file those that the split judges, or all without a split.

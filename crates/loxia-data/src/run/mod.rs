@@ -36,6 +36,17 @@ pub enum RunFormat {
     JsonArray,
 }
 
+impl RunFormat {
+    /// A short name: `trec`, `jsonl`, `json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunFormat::Trec => "trec",
+            RunFormat::JsonLines => "jsonl",
+            RunFormat::JsonArray => "json",
+        }
+    }
+}
+
 /// Texts that came with a run; `None` where the file has none.
 #[derive(Debug, Default)]
 pub struct RunTexts {
@@ -71,7 +82,10 @@ pub fn parse_run(input: impl BufRead + Send, name: &str, options: &ReadOptions) 
 }
 
 fn read(mut lines: LineReader<'_>, options: &ReadOptions) -> Result<RunFile> {
-    match lines.peek_byte()? {
+    let line = lines.peek_line()?;
+    match line.first() {
+        // A query id of a TREC run may start with a bracket.
+        Some(b'{' | b'[') if trec::is_line(line) => trec::read(lines),
         Some(b'{') => json::read_lines(lines, options),
         Some(b'[') => json::read_array(lines, options),
         _ => trec::read(lines),

@@ -18,6 +18,16 @@ pub(super) fn read(mut lines: LineReader<'_>) -> Result<RunFile> {
     Ok(run.finish(RunTexts::default(), RunFormat::Trec))
 }
 
+/// Whether a line that starts like JSON is none: JSON has quotes, or no two numbers side by side.
+pub(super) fn is_line(line: &[u8]) -> bool {
+    let Ok(line) = std::str::from_utf8(line) else { return false };
+    let columns: Vec<&str> = line.split_ascii_whitespace().take(7).collect();
+    match columns[..] {
+        [_, _, _, rank, score, _] => !line.contains('"') && finite(rank).is_some() && finite(score).is_some(),
+        _ => false,
+    }
+}
+
 const COLUMNS: &str = "query Q0 item rank score tag";
 
 fn columns<'a>(line: &Line<'a>) -> Result<[&'a str; 6]> {

@@ -14,7 +14,8 @@ use crate::{Error, Result};
 
 /// An id that a file of columns can hold: something, without a character that would end the column.
 fn column<'a>(what: &str, id: &'a str, ends_column: fn(char) -> bool) -> Result<&'a str> {
-    if id.is_empty() || id.contains(ends_column) {
+    // A byte-order mark would be lost at the start of a file.
+    if id.is_empty() || id.contains(ends_column) || id.starts_with('\u{feff}') {
         let what = format!(
             "{what} {id:?} in a file of columns: it is empty or has white space; write JSON lines, or rename it"
         );

@@ -50,6 +50,10 @@ impl<W: Write> TrecRunWriter<W> {
         for (entry, rank) in best_first(entries).into_iter().zip(1..) {
             let item = column("the item id", entry.item.as_str(), char::is_whitespace)?;
             let score = finite(entry)?;
+            if query.starts_with(['[', '{']) && [query, item, tag].iter().any(|id| id.contains('"')) {
+                let what = format!("query {query:?}, item {item:?} in a TREC run: it would read as JSON");
+                return Err(Error::Unwritable { what });
+            }
             writeln!(self.output, "{query}{s}Q0{s}{item}{s}{rank}{s}{score}{s}{tag}")
                 .map_err(Error::output)?;
         }
@@ -64,10 +68,13 @@ fn finite(entry: &RunEntry) -> Result<f64> {
     Err(Error::Unwritable { what: format!("the score {} of item {:?}", entry.score, entry.item) })
 }
 
-/// Writes a run as JSON lines with `qid, query, docno, title, text, rank, score`; absent texts are left
-/// out.
+/// Writes a run as JSON objects with `qid, query, docno, title, text, rank, score`, one a line; absent
+/// texts are left out.
 pub struct JsonRunWriter<W> {
     output: W,
+    /// What goes before the next object.
+    before: &'static str,
+    is_array: bool,
 }
 
 #[derive(Serialize)]
@@ -85,9 +92,14 @@ struct JsonRunLine<'a> {
 }
 
 impl<W: Write> JsonRunWriter<W> {
-    /// A writer to `output`.
+    /// A writer of JSON lines.
     pub fn new(output: W) -> Self {
-        JsonRunWriter { output }
+        JsonRunWriter { output, before: "", is_array: false }
+    }
+
+    /// A writer of one JSON array.
+    pub fn array(output: W) -> Self {
+        JsonRunWriter { output, before: "[\n", is_array: true }
     }
 
     /// Writes one line: an item of a query at its rank, from 1, with the texts at hand.
@@ -108,7 +120,19 @@ impl<W: Write> JsonRunWriter<W> {
             rank,
             score: finite(entry)?,
         };
+        self.output.write_all(self.before.as_bytes()).map_err(Error::output)?;
+        self.before = if self.is_array { "," } else { "" };
         super::write_line(&mut self.output, &line)
+    }
+
+    /// Ends the array.
+    pub fn finish(mut self) -> Result<()> {
+        let end = match (self.is_array, self.before) {
+            (false, _) => "",
+            (true, ",") => "]\n",
+            (true, _) => "[]\n",
+        };
+        self.output.write_all(end.as_bytes()).map_err(Error::output)
     }
 }
 

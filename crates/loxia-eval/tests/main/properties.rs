@@ -102,6 +102,16 @@ proptest! {
     }
 
     #[test]
+    fn no_name_breaks_the_parser(garbage in ".{0,24}", near in "(nDCG|P|set_F|AP|iprec_at_recall|é)[(@_.=,)rel0-9é' ]{0,12}") {
+        for text in [&garbage, &near] {
+            for measure in Measure::parse_all(text).into_iter().flatten() {
+                let printed = measure.to_string();
+                prop_assert_eq!(&printed.parse::<Measure>().unwrap().to_string(), &printed);
+            }
+        }
+    }
+
+    #[test]
     fn values_lie_between_0_and_1(lists in lists()) {
         for (name, value) in MEASURES.iter().zip(means(&Lines::new(&lists), &MEASURES)) {
             prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{}: {}", name, value);

@@ -132,16 +132,18 @@ impl Layout {
         check(kind, "max_item", max_item, least_item, longest_side)?;
 
         let original = self.compat.is_some();
+        let slicing = if original { Slicing::Python } else { Slicing::Clamped };
         let form = match kind {
             LayoutKind::Pair => Form::Template,
             LayoutKind::Anncur => Form::Rows {
                 tokens: self.own_tokens(tokenizer)?,
-                rule: QuotaRule { lower_case: true, original },
+                rule: QuotaRule { lower_case: true, original, slicing },
                 keep_tag: !original,
             },
             LayoutKind::Blink => Form::Rows {
                 tokens: self.own_tokens(tokenizer)?,
-                rule: QuotaRule { lower_case: false, original },
+                // Where ANNCUR slices oddly BLINK stops at an assertion: nothing to reproduce.
+                rule: QuotaRule { lower_case: false, original, slicing: Slicing::Clamped },
                 keep_tag: false,
             },
             LayoutKind::HardNce => Form::HardNce { tokens: self.own_tokens(tokenizer)?, original },
@@ -295,26 +297,26 @@ impl BoundLayout {
             Form::Template => self.single_text(&query.joined(), self.max_query),
             Form::Rows { tokens, rule, .. } => {
                 let row = self.mention_row(query, tokens, rule)?;
-                Ok(self.single_row(row, tokens, rule.original))
+                Ok(self.single_row(row, rule.original.then_some(tokens.pad)))
             }
             Form::HardNce { tokens, original } => {
                 let slicing = if original { Slicing::Python } else { Slicing::Clamped };
                 let budget = self.max_query - 2;
                 let window = retriever_query(&self.tokenizer, query, tokens.marks, budget, slicing)?;
-                Ok(self.single_row(wrap(window.into(), tokens), tokens, original))
+                Ok(self.single_row(wrap(window.into(), tokens), None))
             }
         }
     }
 
     /// An item alone, for a dual encoder.
     pub fn single_item(&self, item: &Item) -> Result<TokenSequence, LayoutError> {
-        let (tokens, keep_tag, original) = match self.form {
+        let (tokens, keep_tag, masked) = match self.form {
             Form::Template => return self.single_text(&item.title_and_text(), self.max_item),
-            Form::Rows { tokens, rule, keep_tag } => (tokens, keep_tag, rule.original),
-            Form::HardNce { tokens, original } => (tokens, false, original),
+            Form::Rows { tokens, rule, keep_tag } => (tokens, keep_tag, rule.original.then_some(tokens.pad)),
+            Form::HardNce { tokens, .. } => (tokens, false, None),
         };
         let row = self.entity(item, tokens.tag, keep_tag)?;
-        Ok(self.single_row(wrap(row, tokens), tokens, original))
+        Ok(self.single_row(wrap(row, tokens), masked))
     }
 
     /// Tokens of mention and candidate in hard-nce-el's reranker.
@@ -380,12 +382,14 @@ impl BoundLayout {
         Ok(Prepared { ids: row.ids, marks: row.marks, truncated: row.truncated, unread: None })
     }
 
-    fn single_row(&self, row: Prepared, tokens: OwnTokens, original: bool) -> TokenSequence {
+    /// A row as a sequence. The originals of `anncur` and `blink` mask by id, so that a `[PAD]` written in a
+    /// text is `masked` too; hard-nce-el masks by length.
+    fn single_row(&self, row: Prepared, masked: Option<u32>) -> TokenSequence {
         let mut sequence = TokenSequence::with_capacity(row.len());
         sequence.extend(&row.ids, self.tokenizer.single_template().text_type);
         (sequence.marks, sequence.truncated) = (row.marks, row.truncated);
-        if original {
-            sequence.remove(tokens.pad);
+        if let Some(id) = masked {
+            sequence.remove(id);
         }
         sequence
     }

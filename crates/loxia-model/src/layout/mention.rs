@@ -60,12 +60,14 @@ impl MarkedWindow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuotaRule {
     pub(super) lower_case: bool,
-    /// Cut as the original slices, quirks included.
+    /// Masks, joins and leaves out the marks of an empty mention as the original does.
     pub(super) original: bool,
+    /// How the left context is cut; only the original of ANNCUR lets a quota go below zero.
+    pub(super) slicing: Slicing,
 }
 
-/// The window of `anncur` and `blink` between `[CLS]` and `[SEP]`, in a sequence of `length` tokens. The
-/// original may return more than fits; the caller cuts.
+/// The window of `anncur` and `blink` between `[CLS]` and `[SEP]`, in a sequence of `length` tokens. With
+/// [`Slicing::Python`] it may be more than fits; the caller cuts.
 pub(super) fn quota_query(
     tokenizer: &Tokenizer,
     query: &QueryText,
@@ -75,15 +77,17 @@ pub(super) fn quota_query(
 ) -> Result<MarkedWindow, TokenizerError> {
     let [left, mention, right] = parts(query)
         .map(|part| if rule.lower_case { Cow::Owned(part.to_lowercase()) } else { Cow::Borrowed(part) });
-    // The original's slices can reach the far end of the left context and count a whole mention.
-    let [left_tokens, mention_tokens] = if rule.original { [usize::MAX; 2] } else { [length, length - 4] };
+    // Python's slices can reach the far end of the left context and count a whole mention.
+    let [left_tokens, mention_tokens] = match rule.slicing {
+        Slicing::Python => [usize::MAX; 2],
+        Slicing::Clamped => [length, length - 4],
+    };
     let left = tokenizer.encode_suffix(&left, left_tokens)?;
     let right = tokenizer.encode_prefix(&right, length)?;
     let mention_part = tokenizer.encode_prefix(&mention, mention_tokens)?;
     let block =
         if rule.original && mention.is_empty() { Vec::new() } else { marks.around(&mention_part.ids) };
-    let slicing = if rule.original { Slicing::Python } else { Slicing::Clamped };
-    let window = quota_window(&left.ids, &block, &right.ids, length, slicing);
+    let window = quota_window(&left.ids, &block, &right.ids, length, rule.slicing);
     Ok(MarkedWindow::new(window, &block, left.cut || mention_part.cut || right.cut))
 }
 

@@ -58,11 +58,13 @@ named!(LayoutKind { Pair = "pair", Anncur = "anncur", HardNce = "hard-nce", Blin
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Compat {
-    /// Item tokens at positions from `max_query` on; windows and titles cut as the original slices.
+    /// Item tokens at positions from `max_query` on; windows and titles cut as the original slices; no marks
+    /// around an empty mention.
     Anncur,
     /// Retriever windows cut as the original slices; the reranker attends to padding.
     HardNce,
-    /// Item tokens at positions from `max_query` on; the pair cut to `max_length`.
+    /// Item tokens at positions from `max_query` on; the pair cut to `max_length`; no marks around an empty
+    /// mention. Windows are cut as without it.
     Blink,
     /// Reserved for the sparse cross-encoders.
     Ecir24,

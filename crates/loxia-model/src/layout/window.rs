@@ -93,8 +93,7 @@ pub(super) fn half_window(
 ) -> Window {
     let mention = &marked[1..marked.len() - 1];
     if mention.len() >= budget {
-        let truncated = mention.len() > budget || !left.is_empty() || !right.is_empty();
-        return Window { ids: mention[..budget].to_vec(), block: None, truncated };
+        return Window { ids: mention[..budget].to_vec(), block: None, truncated: true };
     }
     let rest = budget as i64 - marked.len() as i64;
     let half = rest.div_euclid(2);

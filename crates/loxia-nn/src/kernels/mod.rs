@@ -8,17 +8,27 @@ mod distance;
 pub(crate) mod math;
 mod packed;
 mod reference;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod vector;
 
 pub(crate) use attention::{Attention, AttentionScratch};
 pub(crate) use distance::DistanceBias;
 pub(crate) use packed::Packed;
 
 use crate::{Activation, Kernel, LayerNorm};
+#[cfg(target_arch = "x86_64")]
+use vector::{AddNorm, Attend, Product, Simd};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Isa {
     Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(vector::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(vector::Avx512),
 }
 
 impl Isa {
@@ -26,6 +36,11 @@ impl Isa {
     pub(crate) fn of(kernel: Kernel) -> Option<Isa> {
         match kernel {
             Kernel::Portable => Some(Isa::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => vector::Avx2::new().map(Isa::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => vector::Avx512::new().map(Isa::Avx512),
+            #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 => None,
         }
     }
@@ -34,6 +49,10 @@ impl Isa {
     pub(crate) fn panel_width(self) -> usize {
         match self {
             Isa::Portable => reference::PANEL,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => vector::panel_width::<vector::Avx2>(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(_) => vector::panel_width::<vector::Avx512>(),
         }
     }
 
@@ -42,6 +61,10 @@ impl Isa {
         debug_assert_eq!(input.len() / weights.inputs() * weights.outputs(), out.len());
         match self {
             Isa::Portable => reference::product(input, weights, activation, out),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(simd) => simd.run(Product { input, weights, activation, out }),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(simd) => simd.run(Product { input, weights, activation, out }),
         }
     }
 
@@ -50,6 +73,10 @@ impl Isa {
         debug_assert!(addend.is_none_or(|addend| addend.len() == states.len()));
         match self {
             Isa::Portable => reference::add_norm(states, addend, norm),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(simd) => simd.run(AddNorm { states, addend, norm }),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(simd) => simd.run(AddNorm { states, addend, norm }),
         }
     }
 
@@ -59,6 +86,10 @@ impl Isa {
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
         match self {
             Isa::Portable => reference::attention(work, scratch, out),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(simd) => simd.run(Attend { work, scratch, out }),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(simd) => simd.run(Attend { work, scratch, out }),
         }
     }
 }

@@ -75,32 +75,50 @@ pub(crate) fn add_norm(states: &mut [f32], addend: Option<&[f32]>, norm: &LayerN
 
 /// Softmax attention of some queries of one sequence over all its keys, head by head.
 pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
-    let (hidden, width) = (work.hidden(), work.width);
-    let scale = work.scale();
-    let keys = work.keys();
+    let (hidden, width, keys) = (work.hidden(), work.width, work.keys());
     let scores = scratch.scores.sized(keys);
-    let queries = work.queries.chunks_exact(hidden).zip(out.chunks_exact_mut(hidden));
-    for ((query, out), &place) in queries.zip(work.places) {
-        for head in 0..work.heads {
-            let columns = head * width..(head + 1) * width;
-            let query = &query[columns.clone()];
-            for (score, row) in scores.iter_mut().zip(work.keys_values.chunks_exact(2 * hidden)) {
-                *score = dot(query, &row[columns.clone()]) * scale;
+    let transposed = scratch.keys.sized(width * keys);
+    for head in 0..work.heads {
+        let columns = head * width..(head + 1) * width;
+        for (key, row) in work.keys_values.chunks_exact(2 * hidden).enumerate() {
+            let column = transposed[key..].iter_mut().step_by(keys);
+            column.zip(&row[columns.clone()]).for_each(|(to, from)| *to = *from);
+        }
+        let queries = work.queries.chunks_exact(hidden).zip(out.chunks_exact_mut(hidden));
+        for ((query, out), &place) in queries.zip(work.places) {
+            scores.fill(0.0);
+            for (x, row) in query[columns.clone()].iter().zip(transposed.chunks_exact(keys)) {
+                scores.iter_mut().zip(row).for_each(|(score, key)| *score += x * key);
             }
+            let scale = work.scale();
+            scores.iter_mut().for_each(|score| *score *= scale);
             if let Some(bias) = work.bias {
                 let bias = bias.row(head, place as usize, keys);
                 scores.iter_mut().zip(bias).for_each(|(score, bias)| *score += bias);
             }
             let total = exponentials(scores);
-            let out = &mut out[columns];
-            out.fill(0.0);
-            for (weight, row) in scores.iter().zip(work.keys_values.chunks_exact(2 * hidden)) {
-                let value = &row[hidden + head * width..][..width];
-                out.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
-            }
-            let inverse = 1.0 / total;
-            out.iter_mut().for_each(|value| *value *= inverse);
+            weighted_values(work, head, scores, 1.0 / total, &mut out[columns.clone()]);
         }
+    }
+}
+
+/// `out = factor · Σ weight · value` over one head's values, a few columns at a time.
+fn weighted_values(work: &Attention<'_>, head: usize, weights: &[f32], factor: f32, out: &mut [f32]) {
+    let hidden = work.hidden();
+    for (index, out) in out.chunks_mut(LANES).enumerate() {
+        let first = hidden + head * work.width + index * LANES;
+        let mut sums = [0.0; LANES];
+        for (weight, row) in weights.iter().zip(work.keys_values.chunks_exact(2 * hidden)) {
+            let values = &row[first..first + out.len()];
+            // The whole chunk as an array: only then are the sums kept in registers.
+            match values.first_chunk::<LANES>() {
+                Some(values) => {
+                    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+                }
+                None => sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value),
+            }
+        }
+        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum * factor);
     }
 }
 

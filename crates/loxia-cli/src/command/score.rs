@@ -1,0 +1,271 @@
+//! `loxia score`: every query against every item, into a matrix that survives a crash.
+//!
+//! The matrix is filled tile by tile. A tile is durable before the next begins, so a run that is killed loses
+//! the tile in flight and `--resume` goes on from there to the same bytes. Texts are read tile by tile too:
+//! memory does not grow with the collection beyond its ids.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use loxia::core::matrix::{MATRIX_KIND, MatrixSpec, MatrixWriter, TileShape};
+use loxia::core::{Cost, IdTable, Item, PairScorer, Query};
+use loxia::data::{ItemStore, QueryStore};
+
+use crate::context::{Bar, Context};
+use crate::exit::{Outcome, usage};
+use crate::flags::{DataFlags, ModelFlags, OutputFlags, Positions, ids_of};
+use crate::matrix_target::MatrixTarget;
+use crate::report::{Summary, grouped};
+
+/// Score every query against every item with a cross-encoder.
+///
+/// The result is a matrix directory (see FORMATS.md) or, if the output's name ends in .npy, a plain float32
+/// array of NumPy. An interrupted run is continued with --resume and ends with the same bytes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loxia score --model MODEL_DIR --data BEIR_DIR --split test --output SCORES
+  loxia score --model MODEL_DIR --variant emb --layout anncur --max-query 64 --max-item 64 \\
+      --data wordnet-worlds --split test --world verb.motion --rows 0..500 --output SCORES.npy")]
+pub(crate) struct ScoreFlags {
+    /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
+    #[arg(long, value_name = "DIR")]
+    model: String,
+    /// Data set with queries and items: a directory, or a file of items
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+    /// Queries from another data set or file than the items
+    #[arg(long, value_name = "PATH")]
+    queries: Option<PathBuf>,
+    /// Which queries, by position: A..B (half-open) [default: all]
+    #[arg(long, value_name = "A..B")]
+    rows: Option<Positions>,
+    /// Which items: A..B by position, or a file of ids [default: all]
+    #[arg(long, value_name = "A..B|FILE")]
+    items: Option<String>,
+    /// Pairs in a tile: what a crash can cost. Smaller for slow models [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tile_pairs: Option<u32>,
+    /// Go on with an unfinished output
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    model_flags: ModelFlags,
+    #[command(flatten)]
+    data_flags: DataFlags,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
+    let target = MatrixTarget::new(&flags.output, flags.resume)?;
+    if target.is_complete() {
+        context.say(format_args!("{} is complete; nothing to do", target.shown()));
+        return Ok(Outcome::Done);
+    }
+
+    let data = flags.data_flags.open(&flags.data)?;
+    let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+    let queries = query_data.as_ref().unwrap_or(&data).queries()?;
+    let items = Columns::choose(data.items()?, flags.items.as_deref())?;
+    let rows = match &flags.rows {
+        Some(range) => range.within(queries.len(), "queries")?,
+        None => 0..queries.len(),
+    };
+    if rows.is_empty() || items.len() == 0 {
+        return usage(format!("nothing to score: {} queries x {} items", rows.len(), items.len()));
+    }
+    refuse_blank(queries, rows.clone())?;
+
+    let scorer = flags.model_flags.cross_encoder(&flags.model)?;
+    let row_ids = ids_of(queries.ids(), rows.clone())?;
+    let col_ids = items.ids()?;
+    let mut spec = MatrixSpec::dense(&row_ids, col_ids.as_ref().unwrap_or(items.store.ids()))
+        .digest("model", scorer.info().digest)
+        .digest("queries", queries.digest())
+        .digest("items", items.store.digest())
+        .command(std::env::args().collect::<Vec<_>>().join(" "));
+    if let Some(pairs) = flags.tile_pairs {
+        spec = spec.tile(TileShape::of_cells(rows.len(), items.len(), pairs as usize));
+    }
+    let writer = target.writer(&spec)?;
+    let mut summary = Summary::default();
+    summary.fact("model", scorer.info().name).fact("queries", rows.len()).fact("items", items.len());
+    if let Some(writer) = writer {
+        fill(writer, &scorer, queries, rows.start, &items, context, &mut summary)?;
+    }
+    target.deliver(MATRIX_KIND, false)?;
+    summary.fact("output", target.shown());
+    summary.print(context, false);
+    Ok(summary.outcome())
+}
+
+/// Scores the missing tiles.
+fn fill(
+    mut writer: MatrixWriter,
+    scorer: &dyn PairScorer,
+    queries: &QueryStore,
+    first_row: usize,
+    items: &Columns<'_>,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<()> {
+    let grid = *writer.grid();
+    let missing: Vec<usize> = writer.missing_tiles().collect();
+    let cells = |tiles: &[usize]| tiles.iter().map(|&tile| grid.cells_of(tile) as u64).sum::<u64>();
+    let total = (grid.rows() * grid.cols()) as u64;
+    let to_do = cells(&missing);
+    let bar = context.bar(total, "pairs");
+    bar.resume_at(total - to_do);
+    let mut cost = Cost::default();
+    let mut texts = TileTexts::default();
+    for &tile in &missing {
+        let rows = grid.rows_of(tile);
+        texts.load(queries, items, first_row + rows.start..first_row + rows.end, grid.cols_of(tile))?;
+        let scores = texts.score(scorer, &bar, context, &mut cost)?;
+        writer.write_tile(tile, &scores)?;
+    }
+    let dropped = writer.dropped();
+    let tiles = grid.tiles() as u64;
+    writer.finish()?;
+    let (done, took) = bar.finish();
+    summary
+        .fact("pairs", cost.pairs)
+        .fact("tokens", cost.tokens)
+        .count("truncated pairs", cost.truncated)
+        .fact_as(
+            "tiles",
+            format!("{} of {} computed here", grouped(missing.len() as u64), grouped(tiles)),
+            tiles,
+        )
+        .fact_as("tiles computed", "", missing.len())
+        .count("damaged tiles recomputed", dropped)
+        .rate("pairs", done, took);
+    Ok(())
+}
+
+/// The texts of one tile; kept while the next tile shares them.
+#[derive(Default)]
+struct TileTexts {
+    rows: std::ops::Range<usize>,
+    cols: std::ops::Range<usize>,
+    queries: Vec<Query>,
+    items: Vec<Item>,
+}
+
+impl TileTexts {
+    fn load(
+        &mut self,
+        queries: &QueryStore,
+        items: &Columns<'_>,
+        rows: std::ops::Range<usize>,
+        cols: std::ops::Range<usize>,
+    ) -> Result<()> {
+        if rows != self.rows {
+            self.queries = queries.read(rows.clone())?;
+            self.rows = rows;
+        }
+        if cols != self.cols || self.items.is_empty() {
+            self.items = items.read(cols.clone())?;
+            self.cols = cols;
+        }
+        Ok(())
+    }
+
+    fn score(
+        &self,
+        scorer: &dyn PairScorer,
+        bar: &Bar,
+        context: &Context,
+        cost: &mut Cost,
+    ) -> Result<Vec<f32>> {
+        let pairs: Vec<(u32, u32)> = (0..self.queries.len() as u32)
+            .flat_map(|query| (0..self.items.len() as u32).map(move |item| (query, item)))
+            .collect();
+        let mut scores = vec![0.0; pairs.len()];
+        *cost += scorer.score(&self.queries, &self.items, &pairs, &mut scores, bar, &context.cancel)?;
+        Ok(scores)
+    }
+}
+
+/// The chosen items.
+struct Columns<'a> {
+    store: &'a ItemStore,
+    chosen: Chosen,
+}
+
+enum Chosen {
+    Range(std::ops::Range<usize>),
+    List(Vec<u32>),
+}
+
+impl<'a> Columns<'a> {
+    fn choose(store: &'a ItemStore, wanted: Option<&str>) -> Result<Self> {
+        let chosen = match wanted {
+            None => Chosen::Range(0..store.len()),
+            Some(text) if text.contains("..") && !Path::new(text).exists() => {
+                let range: Positions = text.parse().map_err(crate::exit::Usage)?;
+                Chosen::Range(range.within(store.len(), "items")?)
+            }
+            Some(path) => Chosen::List(listed(store, Path::new(path))?),
+        };
+        Ok(Columns { store, chosen })
+    }
+
+    fn len(&self) -> usize {
+        match &self.chosen {
+            Chosen::Range(range) => range.len(),
+            Chosen::List(list) => list.len(),
+        }
+    }
+
+    /// The ids of the columns, unless they are all of the store's.
+    fn ids(&self) -> Result<Option<IdTable>> {
+        match &self.chosen {
+            Chosen::Range(range) if range.len() == self.store.len() => Ok(None),
+            Chosen::Range(range) => ids_of(self.store.ids(), range.clone()).map(Some),
+            Chosen::List(list) => {
+                let mut ids = IdTable::new();
+                for &position in list {
+                    ids.push(self.store.ids().get(position))?;
+                }
+                Ok(Some(ids))
+            }
+        }
+    }
+
+    fn read(&self, cols: std::ops::Range<usize>) -> Result<Vec<Item>> {
+        Ok(match &self.chosen {
+            Chosen::Range(range) => self.store.read(range.start + cols.start..range.start + cols.end)?,
+            Chosen::List(list) => {
+                list[cols].iter().map(|&position| self.store.get(position)).collect::<Result<_, _>>()?
+            }
+        })
+    }
+}
+
+/// Positions of the ids in a file, one a line.
+fn listed(store: &ItemStore, path: &Path) -> Result<Vec<u32>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{}: cannot read the list of item ids", path.display()))?;
+    let mut positions = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let position = store.position(line.trim()).with_context(|| {
+            format!("{}:{}: item {:?} is not in the data set", path.display(), number + 1, line.trim())
+        })?;
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+/// A blank query has no meaning; better said before hours of scoring than found after.
+fn refuse_blank(queries: &QueryStore, rows: std::ops::Range<usize>) -> Result<()> {
+    for row in rows {
+        let query = queries.get(row as u32)?;
+        if query.text.is_blank() {
+            anyhow::bail!("query {:?} (row {row}) is empty; remove it, or leave it out with --rows", query.id);
+        }
+    }
+    Ok(())
+}

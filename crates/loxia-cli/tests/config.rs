@@ -1,0 +1,77 @@
+//! Where flags come from, and what the program says about itself.
+
+use crate::program::{Said, asset, loxia, model, run, succeed};
+
+#[test]
+fn flags_win_over_the_environment_and_the_environment_over_the_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("loxia.toml");
+    let output = scratch.path().join("scores");
+    std::fs::write(
+        &file,
+        format!(
+            "model = {:?}\nquiet = true\n[score]\ndata = {:?}\nsplit = 'test'\nworld = 'verb.motion'\nrows = '0..9'\nitems = '0..7'\noutput = {:?}\n",
+            model(),
+            asset("worlds"),
+            output.display().to_string()
+        ),
+    )
+    .unwrap();
+    let mut command = loxia();
+    command.args(["score", "--rows", "0..2", "--json", "--config"]).arg(&file).env("LOXIA_ITEMS", "0..5");
+    let said = Said::of(command.output().unwrap());
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_eq!((said.json()["queries"].as_u64(), said.json()["items"].as_u64()), (Some(2), Some(5)));
+}
+
+#[test]
+fn a_wrong_key_in_the_file_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("loxia.toml");
+    std::fs::write(&file, "modle = 'x'\n").unwrap();
+    run(&["doctor", "--config", &file.display().to_string()]).fails_with(1, &["loxia.toml", "modle is no flag"]);
+}
+
+#[test]
+fn usage_errors_are_two_and_help_is_zero() {
+    assert_eq!(run(&["score"]).code, 2);
+    assert_eq!(run(&["no-such-command"]).code, 2);
+    assert_eq!(run(&["score", "--model", "x", "--data", "y", "--output", "z", "--rows", "9..1"]).code, 2);
+    let help = succeed(&["rerank", "--help"]).stdout;
+    assert!(help.contains("--depth") && help.contains("Examples:"), "{help}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    assert!(succeed(&["completions", "bash"]).stdout.contains("loxia"));
+    let scratch = tempfile::tempdir().unwrap();
+    succeed(&["man", "--output", &scratch.path().display().to_string()]);
+    assert!(scratch.path().join("loxia-rerank.1").exists());
+}
+
+#[test]
+fn the_demo_shows_before_and_after() {
+    let first = succeed(&["demo"]);
+    assert!(first.stdout.contains("before  after"), "{}", first.stdout);
+    assert_eq!(succeed(&["demo"]).stdout, first.stdout);
+}
+
+#[test]
+fn the_doctor_finds_right_scores_with_every_kernel() {
+    let said = succeed(&["doctor"]);
+    assert!(said.stdout.contains("portable: ok"), "{}", said.stdout);
+    let mut command = loxia();
+    command.arg("doctor").env("LOXIA_KERNEL", "abacus");
+    Said::of(command.output().unwrap()).fails_with(1, &["abacus", "portable"]);
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    use std::process::Stdio;
+    let mut command = loxia();
+    command.args(["retrieve", "--quiet", "--dual", &crate::program::dual(), "--data", &asset("worlds")]);
+    command.args(["--split", "test", "--world", "verb.motion"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

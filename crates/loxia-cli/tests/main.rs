@@ -1,0 +1,13 @@
+//! The program as its users run it, on the embedded tiny models.
+
+mod bad_input;
+mod config;
+mod data;
+mod embed;
+mod eval;
+mod faults;
+mod kill;
+mod program;
+mod rerank;
+mod retrieve;
+mod score;

@@ -1,0 +1,119 @@
+//! `loxia score`.
+
+use std::path::Path;
+
+use crate::program::{asset, beir, content, model, run, succeed};
+
+fn world_arguments(output: &Path) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["score", "--split", "test", "--world", "verb.motion", "--json"].map(String::from).to_vec();
+    arguments.extend(["--model".into(), model(), "--data".into(), asset("worlds")]);
+    arguments.extend(["--output".into(), output.display().to_string()]);
+    arguments
+}
+
+/// The numbers of a float32 npy file with a version 1 header.
+fn npy(path: &Path) -> (String, Vec<f32>) {
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    let length = u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+    let header = String::from_utf8(bytes[10..10 + length].to_vec()).unwrap();
+    let numbers = bytes[10 + length..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    (header, numbers.collect())
+}
+
+#[test]
+fn scores_are_those_of_pytorch() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("scores.npy");
+    let mut arguments = world_arguments(&output);
+    arguments.extend(["--rows", "0..2"].map(String::from));
+    let said = succeed(&arguments);
+    assert_eq!(said.json()["pairs"], 2816);
+    let (header, scores) = npy(&output);
+    assert!(header.contains("'descr': '<f4'") && header.contains("(2, 1408)"), "{header}");
+    // tiny-models/golden.json, made by PyTorch.
+    let golden = [
+        [97.395905, 97.913788, 97.7229, 97.655937, 97.149155],
+        [93.636536, 88.197479, 93.571213, 87.85202, 83.280716],
+    ];
+    for (row, expected) in golden.iter().enumerate() {
+        for (step, expected) in expected.iter().enumerate() {
+            let found = scores[row * 1408 + step * 140];
+            assert!((found - expected).abs() < 1e-3, "row {row}, item {}: {found} {expected}", step * 140);
+        }
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing but the npy stays");
+}
+
+#[test]
+fn rows_items_threads_and_budgets_do_not_change_a_bit() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 40);
+    let score = |name: &str, more: &[&str]| {
+        let output = scratch.path().join(name);
+        let mut arguments = vec!["score", "--quiet", "--threads", "1"];
+        let (model, data) = (model(), data.display().to_string());
+        let shown = output.display().to_string();
+        arguments.extend(["--model", &model, "--data", &data, "--output", &shown]);
+        if let Some(threads) = more.iter().position(|flag| *flag == "--threads") {
+            arguments[3] = more[threads + 1];
+            arguments.extend(&more[threads + 2..]);
+        } else {
+            arguments.extend(more);
+        }
+        succeed(&arguments);
+        npy(&output).1
+    };
+    let whole = score("whole.npy", &[]);
+    assert_eq!(whole.len(), 3 * 40);
+    assert_eq!(score("threads.npy", &["--threads", "2"]), whole);
+    assert_eq!(score("budget.npy", &["--token-budget", "40"]), whole);
+    let part = score("part.npy", &["--rows", "1..3", "--items", "5..12"]);
+    for row in 0..2 {
+        assert_eq!(part[row * 7..][..7], whole[(row + 1) * 40 + 5..][..7]);
+    }
+    let list = scratch.path().join("ids");
+    std::fs::write(&list, "d30\nd2\n").unwrap();
+    let listed = score("listed.npy", &["--items", &list.display().to_string(), "--rows", "0..1"]);
+    assert_eq!(listed, [whole[30], whole[2]]);
+}
+
+#[test]
+fn an_existing_output_is_refused_until_asked() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("scores");
+    let mut arguments = world_arguments(&output);
+    arguments.extend(["--rows", "0..1", "--items", "0..20"].map(String::from));
+    succeed(&arguments);
+    let first = content(&output);
+    run(&arguments).fails_with(1, &["scores exists", "--overwrite"]);
+    assert_eq!(content(&output), first);
+    arguments.push("--overwrite".into());
+    succeed(&arguments);
+    arguments.pop();
+    arguments.push("--resume".into());
+    succeed(&arguments);
+    assert_eq!(content(&output)[2], first[2]);
+}
+
+#[test]
+fn unfinished_work_of_another_model_or_range_is_refused_with_both_values() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("scores");
+    let mut arguments = world_arguments(&output);
+    arguments.extend(["--rows", "0..1", "--items", "0..20"].map(String::from));
+    succeed(&arguments);
+    std::fs::rename(&output, scratch.path().join("scores.partial")).unwrap();
+    run(&arguments).fails_with(1, &["scores.partial exists", "--resume"]);
+    arguments.extend(["--resume", "--max-item", "32"].map(String::from));
+    run(&arguments).fails_with(4, &["model", "expected", "--overwrite"]);
+}
+
+#[test]
+fn ranges_beyond_the_data_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut arguments = world_arguments(&scratch.path().join("scores"));
+    arguments.extend(["--rows", "150..201"].map(String::from));
+    run(&arguments).fails_with(2, &["150..201", "there are 200 queries"]);
+}

@@ -1,0 +1,147 @@
+//! Every vector kernel against its plain twin.
+
+use proptest::prelude::*;
+
+use super::vector::emulated::Emulated;
+use super::vector::{AddNorm, Attend, Product, Simd, panel_width};
+use super::{Attention, AttentionScratch, DistanceBias, Packed, reference};
+use crate::{Activation, LayerNorm, Linear, RelativeBuckets};
+
+fn values(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
+    assert_eq!(found.len(), expected.len());
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let close = (found - expected).abs() <= tolerance * (1.0 + expected.abs());
+        assert!(close, "{what}, element {index}: {found}, the reference has {expected}");
+    }
+}
+
+fn product<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, activation: Activation) {
+    let linear = Linear {
+        weight: values(1, inputs * outputs),
+        bias: outputs.is_multiple_of(2).then(|| values(2, outputs)),
+        inputs,
+        outputs,
+    };
+    let input = values(3, rows * inputs);
+    let mut expected = vec![0.0; rows * outputs];
+    let weights = Packed::with_width(reference::PANEL, &[&linear]);
+    reference::product(&input, &weights, activation, &mut expected);
+    // Garbage from before must not matter.
+    let mut found = vec![f32::NAN; rows * outputs];
+    let weights = Packed::with_width(panel_width::<S>(), &[&linear]);
+    simd.run(Product { input: &input, weights: &weights, activation, out: &mut found });
+    let what = format!("product {rows} x {inputs} x {outputs}, {activation:?}");
+    assert_close(&found, &expected, 1e-6 * inputs as f32, &what);
+}
+
+fn add_norm<S: Simd>(simd: S, width: usize, rows: usize) {
+    let norm = LayerNorm { scale: values(1, width), shift: values(2, width), eps: 1e-5 };
+    let (states, addend) = (values(3, rows * width), values(4, rows * width));
+    for addend in [None, Some(addend.as_slice())] {
+        let (mut expected, mut found) = (states.clone(), states.clone());
+        reference::add_norm(&mut expected, addend, &norm);
+        simd.run(AddNorm { states: &mut found, addend, norm: &norm });
+        assert_close(&found, &expected, 1e-4, &format!("norm of {width}"));
+    }
+}
+
+fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries: usize) {
+    let hidden = heads * width;
+    let relative = RelativeBuckets { buckets: 32, max_distance: 128 };
+    let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, keys.max(queries));
+    let places: Vec<u32> = (0..queries as u32).map(|query| query * 7 % keys as u32).collect();
+    let (queries, keys_values) = (values(2, queries * hidden), values(3, keys * 2 * hidden));
+    for bias in [None, Some(&bias)] {
+        let work =
+            Attention { queries: &queries, places: &places, keys_values: &keys_values, heads, width, bias };
+        let mut scratch = AttentionScratch::default();
+        let (mut expected, mut found) = (vec![0.0; queries.len()], vec![f32::NAN; queries.len()]);
+        reference::attention(&work, &mut scratch, &mut expected);
+        // Garbage from a larger call must not matter.
+        scratch.keys.sized(keys * hidden * 64).fill(f32::NAN);
+        scratch.values.sized(keys * hidden * 64).fill(f32::NAN);
+        simd.run(Attend { work: &work, scratch: &mut scratch, out: &mut found });
+        let what = format!("attention of {heads} heads of {width} over {keys} keys");
+        assert_close(&found, &expected, 3e-6, &what);
+    }
+}
+
+/// Runs a generic check on every set of instructions there is, and on the emulated one.
+macro_rules! on_all {
+    ($check:ident($($argument:expr),*)) => {
+        $check(Emulated, $($argument),*);
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(simd) = super::vector::Avx2::new() {
+                $check(simd, $($argument),*);
+            }
+            if let Some(simd) = super::vector::Avx512::new() {
+                $check(simd, $($argument),*);
+            }
+        }
+    };
+}
+
+#[test]
+fn every_activation_in_a_product() {
+    for activation in Activation::ALL {
+        on_all!(product(17, 21, 9, activation));
+    }
+}
+
+#[test]
+fn common_and_extreme_sizes() {
+    on_all!(product(1, 1, 1, Activation::Identity));
+    on_all!(product(800, 48, 13, Activation::Identity));
+    on_all!(attention(2, 32, 64, 64));
+    on_all!(attention(1, 64, 300, 10));
+    on_all!(attention(1, 5, 1, 1));
+    on_all!(add_norm(384, 2));
+}
+
+#[test]
+fn layer_norm_is_that_of_torch() {
+    let fixture: serde_json::Value =
+        serde_json::from_str(include_str!("../../tests/fixtures/kernels.json")).unwrap();
+    let read = |name: &str| -> Vec<f32> {
+        let values = fixture["layer_norm"][name].as_array().unwrap();
+        values.iter().map(|value| value.as_f64().unwrap() as f32).collect()
+    };
+    let norm = LayerNorm { scale: read("scale"), shift: read("shift"), eps: 1e-5 };
+    let mut found = read("x");
+    reference::add_norm(&mut found, None, &norm);
+    assert_close(&found, &read("y"), 2e-5, "layer norm");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn products_of_odd_shapes(inputs in 1usize..90, outputs in 1usize..110, rows in 1usize..20) {
+        on_all!(product(inputs, outputs, rows, Activation::Identity));
+    }
+
+    #[test]
+    fn norms_of_odd_widths(width in 2usize..70, rows in 1usize..4) {
+        on_all!(add_norm(width, rows));
+    }
+
+    #[test]
+    fn attention_of_odd_shapes(
+        heads in 1usize..4,
+        width in 1usize..40,
+        keys in 1usize..70,
+        queries in 1usize..20,
+    ) {
+        on_all!(attention(heads, width, keys, queries));
+    }
+}
