@@ -7,6 +7,8 @@ use loxia_model::{
     ModelOptions, ModelSpec, Pooling, SaveOptions, Similarity, TextEncoder, Variant, save_text_encoder,
 };
 
+use serde_json::json;
+
 use crate::fixture;
 
 fn open(directory: &Path, options: &ModelOptions) -> TextEncoder {
@@ -78,4 +80,91 @@ fn two_directories_make_one_model() {
     assert!(!model.facts().shared);
     assert_eq!((model.dim(), model.similarity()), (128, Similarity::Dot));
     assert_eq!(model.info().unwrap().digest.len(), 64);
+}
+
+/// Writes a sentence-transformers directory with its transformer in `place` and this Pooling configuration.
+fn sentence_directory(root: &Path, place: &str, pooling: serde_json::Value) {
+    let transformer = root.join(place);
+    std::fs::create_dir_all(&transformer).unwrap();
+    for name in ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
+        std::fs::copy(fixture("models/mpnet-odd").join(name), transformer.join(name)).unwrap();
+    }
+    std::fs::create_dir(root.join("1_Pooling")).unwrap();
+    std::fs::write(root.join("1_Pooling/config.json"), pooling.to_string()).unwrap();
+    let module = |path: &str, class: &str| json!({ "idx": 0, "name": "", "path": path, "type": class });
+    let modules = json!([
+        module(place, "sentence_transformers.models.Transformer"),
+        module("1_Pooling", "sentence_transformers.models.Pooling"),
+        module("2_Normalize", "sentence_transformers.models.Normalize"),
+    ]);
+    std::fs::write(root.join("modules.json"), modules.to_string()).unwrap();
+}
+
+#[test]
+fn both_generations_of_sentence_transformers_are_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
+    sentence_directory(
+        &old,
+        "0_Transformer",
+        json!({ "word_embedding_dimension": 36, "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false }),
+    );
+    sentence_directory(
+        &new,
+        "",
+        json!({ "embedding_dimension": 36, "pooling_mode": "mean", "include_prompt": true }),
+    );
+    let encode = |root: &Path| {
+        let model = open(root, &ModelOptions::default());
+        assert_eq!((model.similarity(), model.facts().query.pooling), (Similarity::Cosine, Pooling::Mean));
+        model.encode_items(&items(), &NoProgress, &Cancel::new()).unwrap()
+    };
+    let vectors = encode(&old);
+    assert_eq!(vectors, encode(&new));
+    let length: f32 = vectors.vectors[..vectors.dim].iter().map(|value| value * value).sum();
+    assert!((length - 1.0).abs() < 1e-5);
+}
+
+#[test]
+fn prompts_are_put_before_texts_and_left_out_of_pooling_where_asked() {
+    let scratch = tempfile::tempdir().unwrap();
+    let with = |name: &str, include: bool, prompts: serde_json::Value| {
+        let root = scratch.path().join(name);
+        sentence_directory(&root, "", json!({ "pooling_mode": "mean", "include_prompt": include }));
+        let config = json!({ "prompts": prompts, "default_prompt_name": "topic" });
+        std::fs::write(root.join("config_sentence_transformers.json"), config.to_string()).unwrap();
+        open(&root, &ModelOptions::default())
+    };
+    let queries = |text: &str| [Query::plain("q", text)];
+    let encode = |model: &TextEncoder, text: &str| {
+        model.encode_queries(&queries(text), &NoProgress, &Cancel::new()).unwrap()
+    };
+    let named = with("named", true, json!({ "query": "stove ", "topic": "wood " }));
+    let default = with("default", true, json!({ "topic": "stove " }));
+    let none = with("none", true, json!({}));
+    let excluded = with("excluded", false, json!({ "query": "stove " }));
+    assert_eq!(named.facts().query.prompt, "stove ");
+    assert_eq!(named.facts().item.prompt, "wood ");
+    let expected = encode(&none, "stove burns logs").vectors;
+    assert_eq!(encode(&named, "burns logs").vectors, expected);
+    assert_eq!(encode(&default, "burns logs").vectors, expected);
+    assert_ne!(encode(&excluded, "burns logs").vectors, expected);
+}
+
+#[test]
+fn modules_nobody_computes_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let root = scratch.path().join("model");
+    sentence_directory(&root, "", json!({ "pooling_mode_weightedmean_tokens": true }));
+    let message = |root: &Path| {
+        TextEncoder::open(&ModelSpec::from(root), &ModelOptions::default()).err().unwrap().to_string()
+    };
+    assert!(message(&root).contains("one of cls, mean and max is computed"));
+    let modules = json!([{ "idx": 0, "name": "", "path": "../..", "type": "sentence_transformers.models.Transformer" }]);
+    std::fs::write(root.join("modules.json"), modules.to_string()).unwrap();
+    assert!(message(&root).contains("leads out of the model directory"));
+    let modules =
+        json!([{ "idx": 0, "name": "", "path": "", "type": "sentence_transformers.models.CLIPModel" }]);
+    std::fs::write(root.join("modules.json"), modules.to_string()).unwrap();
+    assert!(message(&root).contains("CLIPModel"));
 }
