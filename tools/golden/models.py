@@ -144,6 +144,10 @@ def write(family, size_name):
         **{f"{role}_token": token for role, token in names.items()},
     )
     fast.save_pretrained(directory)
+    # The name of the class that releases 4 and 5 of transformers both know.
+    settings = json.loads((directory / "tokenizer_config.json").read_text())
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
     tokenizer = AutoTokenizer.from_pretrained(directory)
 
     torch.manual_seed(len(family) * 100 + size["hidden"])

@@ -30,7 +30,7 @@ FAMILIES = ["bert", "roberta", "xlm-roberta", "electra", "distilbert", "mpnet"]
 PAIRS = [
     ("crossbills feed", "they prise seeds from cones with crossed bills"),
     ("stove", "a wood stove burns logs"),
-    ("which birds wander far when cones are few", "finch " * 60),
+    ("which birds wander far when cones are few", " ".join(["finch"] * 60)),
     ("", "one model reads both texts at once"),
 ]
 FULL = {"model_kwargs": {"torch_dtype": torch.float32}, "device": "cpu"}
@@ -73,7 +73,8 @@ def dual(examples, family, mode, scratch):
         modules=steps, prompts={"query": "stove ", "document": "wood "}, similarity_fn_name="dot", device="cpu"
     ).float()
     model.save_pretrained(str(theirs))
-    texts = [text for pair in PAIRS for text in pair]
+    # Releases up to 5 strip texts and later ones do not, which an empty text after a prompt would show.
+    texts = [text for pair in PAIRS for text in pair if text]
     expected = model.encode(texts, prompt_name="document", batch_size=1)
     lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     run(examples, "embed", theirs, lines, raw)

@@ -6,13 +6,14 @@ use loxia_core::{Cancel, Item, NoProgress, PairScorer, Query, QueryText};
 use serde::Serialize;
 
 use crate::cross_encoder::{CrossEncoder, CrossEncoderParts};
+use crate::dual_plan::DualPlan;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::inspect::single_directory;
 use crate::network::{Network, Top};
 use crate::options::{ModelOptions, Pooling, Variant};
 use crate::spec::ModelSpec;
-use crate::text_encoder::{DualPlan, TextEncoder};
+use crate::text_encoder::TextEncoder;
 
 /// One thing that was checked.
 #[derive(Debug, Clone, Serialize)]

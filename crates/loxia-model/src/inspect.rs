@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::cross_encoder::CrossEncoderParts;
 use crate::directory::ModelDirectory;
+use crate::dual_plan::{DualPlan, TowerPlan};
 use crate::error::Result;
 use crate::families::{Family, ModelConfig};
 use crate::layout::Layout;
 use crate::network::{Network, Top};
 use crate::options::{ModelOptions, Pooling, Similarity, Variant};
 use crate::spec::ModelSpec;
-use crate::text_encoder::{DualPlan, TowerPlan};
 use crate::tokenizer::Tokenizer;
 use crate::weights::Dtype;
 

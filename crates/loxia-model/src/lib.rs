@@ -22,6 +22,7 @@ mod convert;
 mod cross_encoder;
 mod digest;
 mod directory;
+mod dual_plan;
 mod engine;
 mod error;
 mod families;

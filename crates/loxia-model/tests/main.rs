@@ -1,7 +1,10 @@
 //! Integration tests of the crate, in one binary.
 
+mod checkpoints;
 mod cross_encoder;
+mod damage;
 mod layout;
+mod text_encoder;
 mod tokenizer;
 
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@
 
 pub(crate) mod machine;
 mod torch_file;
+mod value;
 pub(crate) mod zip;
 
 pub(crate) use torch_file::{TorchFile, read as read_checkpoint};

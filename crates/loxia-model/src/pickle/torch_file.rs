@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::machine::{self, Program, Tensor, Value};
+use super::machine;
+use super::value::{Program, Tensor, Value};
 use super::zip;
 use crate::error::{Error, Malformed, Result};
 use crate::weights::Dtype;

@@ -1,0 +1,177 @@
+//! What a dual encoder will be, decided from directories and flags before any weight is read.
+
+use std::path::{Path, PathBuf};
+
+use crate::digest::{ModelDigest, encoder_files};
+use crate::directory::ModelDirectory;
+use crate::error::{Error, Result};
+use crate::families::ModelConfig;
+use crate::layout::Layout;
+use crate::options::{ModelOptions, Pooling, Similarity, Variant};
+use crate::sentence::{Step, TowerFiles};
+use crate::spec::ModelSpec;
+use crate::text_encoder::{TextEncoderFacts, TowerFacts};
+use crate::weights::WeightStore;
+
+/// One tower before its weights are read.
+#[derive(Debug, Clone)]
+pub(crate) struct TowerPlan {
+    pub(crate) config: ModelConfig,
+    pub(crate) files: TowerFiles,
+    pub(crate) layout: Layout,
+    pub(crate) pooling: Pooling,
+    pub(crate) prompt: String,
+    /// Width vectors are cut to.
+    pub(crate) truncate: Option<usize>,
+}
+
+impl TowerPlan {
+    pub(crate) fn step_names(&self) -> Vec<String> {
+        let name = |step: &Step| match step {
+            Step::Normalize => "normalize".to_owned(),
+            Step::Dense { inputs, outputs, activation, .. } => {
+                format!("dense {inputs}x{outputs} {}", activation.name())
+            }
+        };
+        self.files.steps.iter().map(name).collect()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = encoder_files(&self.files.transformer)?;
+        for step in &self.files.steps {
+            if let Step::Dense { directory, .. } = step {
+                files.push(directory.join("config.json"));
+                files.extend(WeightStore::paths(directory)?);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// A dual encoder before its weights are read.
+#[derive(Debug)]
+pub(crate) struct DualPlan {
+    pub(crate) name: String,
+    pub(crate) because: String,
+    pub(crate) query: TowerPlan,
+    pub(crate) item: TowerPlan,
+    pub(crate) similarity: Similarity,
+}
+
+impl DualPlan {
+    pub(crate) fn resolve(spec: &ModelSpec, options: &ModelOptions) -> Result<Self> {
+        match spec {
+            ModelSpec::Towers(query, item) => {
+                let query = Self::resolve(query, options)?;
+                let item = Self::resolve(item, options)?;
+                if query.similarity != item.similarity {
+                    return Err(Error::Options(format!(
+                        "the towers are compared by {} and by {}; choose with --similarity",
+                        query.similarity, item.similarity
+                    )));
+                }
+                Ok(DualPlan { name: format!("{},{}", query.name, item.name), item: item.item, ..query })
+            }
+            ModelSpec::Directory(_) | ModelSpec::Hub(_) => Self::of_directory(&spec.directory()?, options),
+        }
+    }
+
+    fn of_directory(root: &Path, options: &ModelOptions) -> Result<Self> {
+        let directory = ModelDirectory::read(root)?;
+        if let Some((query, item)) = directory.towers() {
+            let options = with_stored(options, &directory);
+            let name = directory.name();
+            let query = Self::of_directory(&query, &options)?;
+            let item = Self::of_directory(&item, &options)?;
+            return Ok(DualPlan { name, item: item.item, ..query });
+        }
+        let decision = directory.decide(directory.config().ok().as_ref(), options)?;
+        if decision.variant != Variant::Dual {
+            return Err(Error::Options(format!(
+                "{}: this is a cross-encoder (variant {}, {}); to use its encoder for vectors say --variant dual \
+                 --pooling cls|tanh|mean|max|lse|marker",
+                root.display(),
+                decision.variant,
+                decision.because
+            )));
+        }
+        let loxia = directory.loxia.as_ref();
+        let sentence = directory.sentence.as_ref();
+        let pooling = options.pooling.or_else(|| loxia.and_then(|loxia| loxia.pooling));
+        let tower = |files: TowerFiles, prompt: &str| -> Result<TowerPlan> {
+            let config = ModelConfig::read(&files.transformer.join("config.json"))?;
+            let pooling = pooling.or(files.pooling).ok_or_else(|| Error::Undecided {
+                path: root.to_owned(),
+                why: "nothing says how a text's states become one vector".into(),
+                flags: "--pooling cls, tanh, mean, max, lse or marker".into(),
+            })?;
+            let mut layout = directory.layout(Variant::Dual, options);
+            if layout.max_length.is_none() {
+                layout.max_length = files.max_length.map(|length| length.min(config.usable_positions()));
+            }
+            let truncate = sentence.and_then(|sentence| sentence.truncate);
+            Ok(TowerPlan { config, files, layout, pooling, prompt: prompt.to_owned(), truncate })
+        };
+        let (query, item) = match sentence {
+            Some(sentence) => (
+                tower(sentence.query.clone(), sentence.query_prompt())?,
+                tower(sentence.item.clone(), sentence.item_prompt())?,
+            ),
+            None => {
+                let bare = TowerFiles::bare(root);
+                (tower(bare.clone(), "")?, tower(bare, "")?)
+            }
+        };
+        // sentence-transformers compares by cosine unless told otherwise; bare encoders were trained for dots.
+        let usual = if sentence.is_some() { Similarity::Cosine } else { Similarity::Dot };
+        let stored = loxia.and_then(|loxia| loxia.similarity).or_else(|| sentence.and_then(|s| s.similarity));
+        Ok(DualPlan {
+            name: directory.name(),
+            because: decision.because,
+            query,
+            item,
+            similarity: options.similarity.or(stored).unwrap_or(usual),
+        })
+    }
+
+    /// Whether one encoder serves both sides.
+    pub(crate) fn shared(&self) -> bool {
+        self.query.files == self.item.files
+            && self.query.layout == self.item.layout
+            && self.query.pooling == self.item.pooling
+    }
+
+    /// The digest of both towers' files and settings.
+    pub(crate) fn digest(&self, facts: &TextEncoderFacts) -> Result<ModelDigest> {
+        let tower = |facts: &TowerFacts| {
+            serde_json::json!({
+                "layout": facts.layout, "pooling": facts.pooling, "steps": facts.steps, "prompt": facts.prompt,
+            })
+        };
+        let settings = serde_json::json!({
+            "variant": "dual", "query": tower(&facts.query), "item": tower(&facts.item),
+            "similarity": facts.similarity, "truncate": self.query.truncate, "precision": "f32",
+        });
+        let mut files = self.query.files()?;
+        if !self.shared() {
+            files.extend(self.item.files()?);
+        }
+        Ok(ModelDigest::new(files, settings.to_string()))
+    }
+}
+
+/// The options for towers: what the directory above them stores, unless asked otherwise.
+fn with_stored(options: &ModelOptions, directory: &ModelDirectory) -> ModelOptions {
+    let mut options = options.clone();
+    let Some(loxia) = &directory.loxia else { return options };
+    options.variant = options.variant.or(Some(loxia.variant));
+    options.pooling = options.pooling.or(loxia.pooling);
+    options.similarity = options.similarity.or(loxia.similarity);
+    let layout = directory.layout(loxia.variant, &options);
+    options.layout = Some(layout.kind);
+    options.max_query = layout.max_query;
+    options.max_item = layout.max_item;
+    options.max_length = layout.max_length;
+    options.compat = layout.compat;
+    options
+}
