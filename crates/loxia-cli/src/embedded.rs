@@ -71,5 +71,4 @@ impl Embedded {
 
     /// Name of the world.
     pub(crate) const WORLD: &str = "verb.motion";
-
 }

@@ -13,7 +13,8 @@ use loxia::core::{IdTable, QueryText};
 use loxia::data::{DataFormat, DataOptions, DataSet};
 use loxia::model::layout::{Compat, LayoutKind};
 use loxia::model::{
-    CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder, Variant,
+    CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder,
+    Variant,
 };
 
 /// A half-open range of positions: `A..B`, `A..`, `..B` or `..`.

@@ -94,10 +94,18 @@ impl RankedOutput {
 
 fn table(output: &mut dyn Write, query: &Query, entries: &[(RunEntry, &Item)]) -> Result<()> {
     writeln!(output, "{}", query.text.joined())?;
-    let width = entries.iter().map(|(entry, _)| entry.item.as_str().chars().count()).max().unwrap_or(0).min(24);
+    let width =
+        entries.iter().map(|(entry, _)| entry.item.as_str().chars().count()).max().unwrap_or(0).min(24);
     for (rank, (entry, item)) in entries.iter().enumerate() {
         let text = item.title_and_text();
-        writeln!(output, "{:>5}  {:>9.4}  {:<width$}  {}", rank + 1, entry.score, entry.item, head(&text, 80))?;
+        writeln!(
+            output,
+            "{:>5}  {:>9.4}  {:<width$}  {}",
+            rank + 1,
+            entry.score,
+            entry.item,
+            head(&text, 80)
+        )?;
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The summary at the end of a command: a block for people on stderr, or one JSON object.
 
+use std::io::Write;
 use std::time::Duration;
 
+use anyhow::Result;
 use serde_json::{Map, Value};
 
 use crate::context::Context;
@@ -71,15 +73,14 @@ impl Summary {
     }
 
     /// Tells everything. JSON goes to stdout, or to stderr when stdout holds the results.
-    pub(crate) fn print(&self, context: &Context, stdout_taken: bool) {
+    pub(crate) fn print(&self, context: &Context, stdout_taken: bool) -> Result<()> {
         if context.json {
-            let json = Value::Object(self.json()).to_string();
+            let json = Value::Object(self.json());
             if stdout_taken {
-                eprintln!("{json}")
-            } else {
-                println!("{json}")
+                eprintln!("{json}");
+                return Ok(());
             }
-            return;
+            return print_line(json);
         }
         if self.skipped_count > 0 {
             eprintln!("skipped {} inputs:", grouped(self.skipped_count));
@@ -90,25 +91,27 @@ impl Summary {
                 eprintln!("  and {} more", grouped(self.skipped_count - self.skipped.len() as u64));
             }
         }
-        if context.quiet {
-            return;
+        if !context.quiet {
+            self.lines().for_each(|line| eprintln!("{line}"));
         }
-        let width = self.facts.iter().map(|fact| fact.0.len()).max().unwrap_or(0);
-        for (name, text, _) in self.facts.iter().filter(|fact| !fact.1.is_empty()) {
-            eprintln!("{name:<width$}  {text}");
-        }
+        Ok(())
     }
 
     /// Tells everything on stdout: for commands whose result is the summary.
-    pub(crate) fn print_to_stdout(&self, context: &Context) {
+    pub(crate) fn print_to_stdout(&self, context: &Context) -> Result<()> {
         if context.json {
-            println!("{}", Value::Object(self.json()));
-            return;
+            return print_line(Value::Object(self.json()));
         }
+        self.lines().try_for_each(print_line)
+    }
+
+    /// The facts as aligned lines; those without a text are for machines only.
+    fn lines(&self) -> impl Iterator<Item = String> {
         let width = self.facts.iter().map(|fact| fact.0.len()).max().unwrap_or(0);
-        for (name, text, _) in self.facts.iter().filter(|fact| !fact.1.is_empty()) {
-            println!("{name:<width$}  {text}");
-        }
+        self.facts
+            .iter()
+            .filter(|fact| !fact.1.is_empty())
+            .map(move |(name, text, _)| format!("{name:<width$}  {text}"))
     }
 
     fn json(&self) -> Map<String, Value> {
@@ -117,6 +120,11 @@ impl Summary {
         map.insert("skipped".into(), self.skipped_count.into());
         map
     }
+}
+
+/// A line of results on stdout. A reader that went away is an error here (and success in the end), not a panic.
+pub(crate) fn print_line(line: impl std::fmt::Display) -> Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
 /// `1234567` as `1,234,567`.

@@ -165,8 +165,17 @@ fn a_malicious_pickle_runs_nothing() {
     let canary = scratch.path().join("canary");
     std::fs::write(&checkpoint, format!("cos\nsystem\n(S'touch {}'\ntR.", canary.display())).unwrap();
     let output = scratch.path().join("out").display().to_string();
-    run(&["model", "convert", "--input", &checkpoint.display().to_string(), "--base", &model(), "--output", &output])
-        .fails_with(1, &["evil.ckpt"]);
+    run(&[
+        "model",
+        "convert",
+        "--input",
+        &checkpoint.display().to_string(),
+        "--base",
+        &model(),
+        "--output",
+        &output,
+    ])
+    .fails_with(1, &["evil.ckpt"]);
     assert!(!canary.exists());
 }
 
@@ -197,7 +206,11 @@ fn duplicate_ids_name_both_lines() {
     bad_data(
         |data| {
             let line = "{\"_id\":\"d1\",\"text\":\"x\"}\n";
-            std::fs::write(data.join("corpus.jsonl"), format!("{line}{{\"_id\":\"d2\",\"text\":\"y\"}}\n{line}")).unwrap();
+            std::fs::write(
+                data.join("corpus.jsonl"),
+                format!("{line}{{\"_id\":\"d2\",\"text\":\"y\"}}\n{line}"),
+            )
+            .unwrap();
         },
         1,
         &["corpus.jsonl:3", "d1", "1"],
@@ -212,7 +225,10 @@ fn invalid_utf8_and_half_a_json_line_name_file_and_line() {
         &["corpus.jsonl:1", "UTF-8"],
     );
     bad_data(
-        |data| std::fs::write(data.join("corpus.jsonl"), "{\"_id\":\"d1\",\"text\":\"x\"}\n{\"_id\":\"d2\",\"te").unwrap(),
+        |data| {
+            std::fs::write(data.join("corpus.jsonl"), "{\"_id\":\"d1\",\"text\":\"x\"}\n{\"_id\":\"d2\",\"te")
+                .unwrap()
+        },
         1,
         &["corpus.jsonl:2"],
     );
@@ -243,7 +259,16 @@ fn a_text_of_a_megabyte_is_truncated_and_counted() {
     let long = "walk across the road ".repeat(50_000);
     std::fs::write(data.join("corpus.jsonl"), format!("{{\"_id\":\"d1\",\"text\":\"{long}\"}}\n")).unwrap();
     let output = scratch.path().join("scores.npy").display().to_string();
-    let said = run(&["score", "--json", "--model", &model(), "--data", &data.display().to_string(), "--output", &output]);
+    let said = run(&[
+        "score",
+        "--json",
+        "--model",
+        &model(),
+        "--data",
+        &data.display().to_string(),
+        "--output",
+        &output,
+    ]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert_eq!(said.json()["truncated_pairs"], 3);
 }
@@ -255,10 +280,13 @@ fn a_damaged_matrix_is_refused() {
     let output = scratch.path().join("vectors");
     let dual = crate::program::dual();
     let shown = output.display().to_string();
-    crate::program::succeed(&["embed", "--model", &dual, "--data", &data, "--side", "item", "--output", &shown, "--quiet"]);
+    crate::program::succeed(&[
+        "embed", "--model", &dual, "--data", &data, "--side", "item", "--output", &shown, "--quiet",
+    ]);
     let numbers = output.join("scores.f32");
     let mut bytes = std::fs::read(&numbers).unwrap();
     bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes());
     std::fs::write(&numbers, bytes).unwrap();
-    run(&["retrieve", "--dual", &dual, "--data", &data, "--vectors", &shown]).fails_with(4, &["scores.f32", "NaN"]);
+    run(&["retrieve", "--dual", &dual, "--data", &data, "--vectors", &shown])
+        .fails_with(4, &["scores.f32", "NaN"]);
 }

@@ -29,7 +29,8 @@ fn a_wrong_key_in_the_file_is_named() {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("loxia.toml");
     std::fs::write(&file, "modle = 'x'\n").unwrap();
-    run(&["doctor", "--config", &file.display().to_string()]).fails_with(1, &["loxia.toml", "modle is no flag"]);
+    run(&["doctor", "--config", &file.display().to_string()])
+        .fails_with(1, &["loxia.toml", "modle is no flag"]);
 }
 
 #[test]

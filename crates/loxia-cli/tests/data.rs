@@ -17,8 +17,12 @@ fn a_run_keeps_its_scores_from_json_to_trec_and_back() {
                 {\"qid\": 1, \"docno\": \"a\", \"score\": 9}\n";
     let input = write(&scratch.path().join("run.jsonl"), json);
     let trec = scratch.path().join("run.trec").display().to_string();
-    let said = succeed(&["data", "convert", "--json", "--input", &input, "--to", "trec-run", "--output", &trec]);
-    assert_eq!((said.json()["lines"].as_u64(), said.json()["duplicates_dropped"].as_u64()), (Some(2), Some(1)));
+    let said =
+        succeed(&["data", "convert", "--json", "--input", &input, "--to", "trec-run", "--output", &trec]);
+    assert_eq!(
+        (said.json()["lines"].as_u64(), said.json()["duplicates_dropped"].as_u64()),
+        (Some(2), Some(1))
+    );
     assert_eq!(std::fs::read_to_string(&trec).unwrap(), "1 Q0 b 1 2.5 loxia\n1 Q0 a 2 0.1 loxia\n");
     run(&["data", "convert", "--input", &input, "--to", "trec-run", "--output", &trec])
         .fails_with(1, &["run.trec exists", "--overwrite"]);
@@ -27,8 +31,19 @@ fn a_run_keeps_its_scores_from_json_to_trec_and_back() {
     write(&scratch.path().join("beir/corpus.jsonl"), corpus);
     write(&scratch.path().join("beir/queries.jsonl"), "{\"_id\": \"1\", \"text\": \"one\"}\n");
     let data = scratch.path().join("beir").display().to_string();
-    let back = succeed(&["data", "convert", "--quiet", "--input", &trec, "--to", "jsonl-run", "--data", &data,
-        "--output", "-"]);
+    let back = succeed(&[
+        "data",
+        "convert",
+        "--quiet",
+        "--input",
+        &trec,
+        "--to",
+        "jsonl-run",
+        "--data",
+        &data,
+        "--output",
+        "-",
+    ]);
     let first = back.stdout.lines().next().unwrap();
     assert_eq!(first, r#"{"qid":"1","query":"one","docno":"b","text":"B","rank":1,"score":2.5}"#);
 }
@@ -41,7 +56,8 @@ fn a_data_set_is_converted_and_inspected() {
     write(&scratch.path().join("m/qrels.dev.tsv"), "9\t0\t1\t1\n");
     let input = scratch.path().join("m").display().to_string();
     let output = scratch.path().join("b").display().to_string();
-    let said = succeed(&["data", "convert", "--json", "--input", &input, "--to", "beir", "--output", &output]);
+    let said =
+        succeed(&["data", "convert", "--json", "--input", &input, "--to", "beir", "--output", &output]);
     assert_eq!((said.json()["from"].as_str(), said.json()["items"].as_u64()), (Some("msmarco"), Some(2)));
     let found = succeed(&["data", "inspect", &output, "--json"]).json();
     assert_eq!((&found["format"], &found["items"]["count"]), (&"beir".into(), &2.into()));
@@ -55,7 +71,9 @@ fn what_cannot_be_is_said() {
     let scratch = tempfile::tempdir().unwrap();
     let empty = scratch.path().display().to_string();
     run(&["data", "inspect", &empty]).fails_with(1, &["no data set recognised", "beir: corpus.jsonl"]);
-    run(&["data", "convert", "--input", &empty, "--to", "beir", "--output", "-"]).fails_with(2, &["--output DIR"]);
+    run(&["data", "convert", "--input", &empty, "--to", "beir", "--output", "-"])
+        .fails_with(2, &["--output DIR"]);
     let half = write(&scratch.path().join("half.jsonl"), "{\"qid\": 1, \"docno\": 2}\n{\"qid\": 1, \"do");
-    run(&["data", "inspect", &half, "--as", "run"]).fails_with(1, &["half.jsonl:2: column 14: the JSON ends"]);
+    run(&["data", "inspect", &half, "--as", "run"])
+        .fails_with(1, &["half.jsonl:2: column 14: the JSON ends"]);
 }

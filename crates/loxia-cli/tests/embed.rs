@@ -6,8 +6,22 @@ use crate::program::{asset, content, dual, succeed};
 fn npy_and_artefact_hold_the_same_vectors_and_ids() {
     let scratch = tempfile::tempdir().unwrap();
     let embed = |output: &std::path::Path, side: &str| {
-        succeed(&["embed", "--model", &dual(), "--data", &asset("worlds"), "--split", "test", "--world",
-            "verb.motion", "--side", side, "--output", &output.display().to_string(), "--json"])
+        succeed(&[
+            "embed",
+            "--model",
+            &dual(),
+            "--data",
+            &asset("worlds"),
+            "--split",
+            "test",
+            "--world",
+            "verb.motion",
+            "--side",
+            side,
+            "--output",
+            &output.display().to_string(),
+            "--json",
+        ])
     };
     let directory = scratch.path().join("items");
     let said = embed(&directory, "item");

@@ -37,7 +37,9 @@ impl Drop for Mount<'_> {
 
 fn arguments(output: &Path) -> Vec<String> {
     let mut arguments: Vec<String> =
-        ["score", "--split", "test", "--world", "verb.motion", "--rows", "0..4", "--tile-pairs", "500"].map(String::from).to_vec();
+        ["score", "--split", "test", "--world", "verb.motion", "--rows", "0..4", "--tile-pairs", "500"]
+            .map(String::from)
+            .to_vec();
     arguments.extend(["--model".into(), model(), "--data".into(), asset("worlds")]);
     arguments.extend(["--output".into(), output.display().to_string()]);
     arguments

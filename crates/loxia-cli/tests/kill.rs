@@ -13,7 +13,18 @@ const RECORD: u64 = 32;
 
 fn command(output: &Path, resume: bool) -> std::process::Command {
     let mut command = loxia();
-    command.args(["score", "--split", "test", "--world", "verb.motion", "--rows", "0..3", "--json", "--tile-pairs", "300"]);
+    command.args([
+        "score",
+        "--split",
+        "test",
+        "--world",
+        "verb.motion",
+        "--rows",
+        "0..3",
+        "--json",
+        "--tile-pairs",
+        "300",
+    ]);
     command.args(["--model", &model(), "--data", &asset("worlds"), "--threads", "1"]);
     command.arg("--output").arg(output);
     if resume {

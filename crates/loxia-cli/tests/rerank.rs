@@ -30,8 +30,20 @@ fn a_trec_run_is_reranked_with_the_texts_of_a_data_set() {
     std::fs::write(&run_file, lines).unwrap();
     let output = scratch.path().join("out.trec");
     let arguments = |output: &str| {
-        ["rerank", "--json", "--model", &model(), "--data", &data.display().to_string(), "--depth", "10", "--run",
-            &run_file.display().to_string(), "--output", output]
+        [
+            "rerank",
+            "--json",
+            "--model",
+            &model(),
+            "--data",
+            &data.display().to_string(),
+            "--depth",
+            "10",
+            "--run",
+            &run_file.display().to_string(),
+            "--output",
+            output,
+        ]
         .map(String::from)
     };
     let said = succeed(&arguments(&output.display().to_string()));
@@ -54,8 +66,16 @@ fn a_trec_run_is_reranked_with_the_texts_of_a_data_set() {
     run(&arguments(&output.display().to_string())).fails_with(1, &["out.trec exists", "--overwrite"]);
     // A pair's score does not depend on the way it was asked for.
     let matrix = scratch.path().join("scores");
-    succeed(&["score", "--quiet", "--model", &model(), "--data", &data.display().to_string(), "--output",
-        &matrix.display().to_string()]);
+    succeed(&[
+        "score",
+        "--quiet",
+        "--model",
+        &model(),
+        "--data",
+        &data.display().to_string(),
+        "--output",
+        &matrix.display().to_string(),
+    ]);
     let scores = loxia::core::matrix::ScoreMatrix::open(&matrix).unwrap();
     for (query, item, _, score) in &reranked {
         let row = scores.row_ids().position(query).unwrap() as usize;
@@ -68,14 +88,18 @@ fn a_trec_run_is_reranked_with_the_texts_of_a_data_set() {
 fn json_lines_bring_their_texts_plain_or_gzipped() {
     let scratch = tempfile::tempdir().unwrap();
     let lines = concat!(
-        r#"{"qid":"1","query":"cross the road","docno":"a","text":"to eat","rank":1,"score":3.0}"#, "\n",
-        r#"{"qid":"1","query":"cross the road","docno":"b","text":"walk across a road","rank":2,"score":2.0}"#, "\n",
-        r#"{"qid":7,"query":"fall down","docno":"a","text":"to eat","rank":1,"score":3.0}"#, "\n",
+        r#"{"qid":"1","query":"cross the road","docno":"a","text":"to eat","rank":1,"score":3.0}"#,
+        "\n",
+        r#"{"qid":"1","query":"cross the road","docno":"b","text":"walk across a road","rank":2,"score":2.0}"#,
+        "\n",
+        r#"{"qid":7,"query":"fall down","docno":"a","text":"to eat","rank":1,"score":3.0}"#,
+        "\n",
     );
     let plain = scratch.path().join("run.jsonl");
     std::fs::write(&plain, lines).unwrap();
     let gz = scratch.path().join("run.jsonl.gz");
-    let mut encoder = flate2::write::GzEncoder::new(std::fs::File::create(&gz).unwrap(), flate2::Compression::fast());
+    let mut encoder =
+        flate2::write::GzEncoder::new(std::fs::File::create(&gz).unwrap(), flate2::Compression::fast());
     encoder.write_all(lines.as_bytes()).unwrap();
     encoder.finish().unwrap();
     let rerank = |file: &std::path::Path| {
@@ -85,8 +109,16 @@ fn json_lines_bring_their_texts_plain_or_gzipped() {
     assert_eq!(trec(&text).len(), 3);
     assert_eq!(rerank(&gz), text);
     let output = scratch.path().join("out.jsonl");
-    succeed(&["rerank", "--model", &model(), "--run", &plain.display().to_string(), "--output",
-        &output.display().to_string(), "--quiet"]);
+    succeed(&[
+        "rerank",
+        "--model",
+        &model(),
+        "--run",
+        &plain.display().to_string(),
+        "--output",
+        &output.display().to_string(),
+        "--quiet",
+    ]);
     let first: serde_json::Value =
         serde_json::from_str(std::fs::read_to_string(&output).unwrap().lines().next().unwrap()).unwrap();
     assert_eq!((first["qid"].as_str(), first["rank"].as_u64()), (Some("1"), Some(1)));
@@ -95,7 +127,8 @@ fn json_lines_bring_their_texts_plain_or_gzipped() {
 
 #[test]
 fn one_query_ranks_the_lines_of_stdin() {
-    let arguments = ["rerank", "--model", &model(), "--query", "They [[walked]] home", "--data", "-", "--quiet"];
+    let arguments =
+        ["rerank", "--model", &model(), "--query", "They [[walked]] home", "--data", "-", "--quiet"];
     let said = run_with_input(&arguments, "to eat\nuse one's feet to advance; advance by steps\nto boil\n");
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert_eq!(trec(&said.stdout).len(), 3);
@@ -107,8 +140,15 @@ fn unknown_ids_are_skipped_counted_and_change_the_exit_code() {
     let data = beir(scratch.path(), 5);
     let file = scratch.path().join("run");
     std::fs::write(&file, "q1 Q0 d1 1 2 x\nq1 Q0 nowhere 2 1 x\nq9 Q0 d1 1 2 x\n").unwrap();
-    let said = run(&["rerank", "--model", &model(), "--run", &file.display().to_string(), "--data",
-        &data.display().to_string()]);
+    let said = run(&[
+        "rerank",
+        "--model",
+        &model(),
+        "--run",
+        &file.display().to_string(),
+        "--data",
+        &data.display().to_string(),
+    ]);
     said.fails_with(3, &["skipped 2 inputs", "item \"nowhere\" of query \"q1\"", "query \"q9\""]);
     assert_eq!(trec(&said.stdout).len(), 1);
 }

@@ -48,9 +48,9 @@ pub use convert::{Conversion, ConvertOptions, convert};
 pub use cross_encoder::{CrossEncoder, CrossEncoderFacts};
 pub use error::{Error, Malformed, Result, TensorProblems};
 pub use families::{Family, HeadLayer};
-pub use hub::HubModel;
 #[cfg(feature = "hub")]
 pub use hub::{Downloaded, download};
+pub use hub::{HubModel, cache_root as hub_cache};
 pub use inspect::{EncoderSummary, ModelSummary, inspect};
 pub use loxia_json::{LoxiaJson, Towers};
 pub use options::{ModelOptions, Pooling, Precision, ScoreActivation, Similarity, Variant};

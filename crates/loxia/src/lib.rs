@@ -13,8 +13,8 @@ pub use loxia_nn as nn;
 /// What most programs need.
 pub mod prelude {
     pub use loxia_core::{
-        Answer, Cancel, Cost, Item, NoProgress, PairScorer, Progress, Qrels, Query, QueryText, Ranking, Retriever, Run,
-        RunEntry, Seed, Stop, TopK,
+        Answer, Cancel, Cost, Item, NoProgress, PairScorer, Progress, Qrels, Query, QueryText, Ranking,
+        Retriever, Run, RunEntry, Seed, Stop, TopK,
     };
     pub use loxia_data::{DataOptions, DataSet};
     pub use loxia_eval::{EvalOptions, Measure, evaluate};

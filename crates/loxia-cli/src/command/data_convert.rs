@@ -108,7 +108,7 @@ pub(crate) fn run(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     summary
         .fact_as("time", crate::report::duration(took), took.as_secs_f64())
         .fact("output", flags.output.output.display().to_string());
-    summary.print(context, flags.output.is_stdout());
+    summary.print(context, flags.output.is_stdout())?;
     Ok(summary.outcome())
 }
 

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::embedded::Embedded;
 use crate::exit::Outcome;
 use crate::ranked_output::head;
+use crate::report::print_line;
 
 /// See Loxia work on embedded models and data.
 #[derive(Debug, Args)]
@@ -44,7 +45,10 @@ pub(crate) fn run(_flags: DemoFlags, context: &Context) -> Result<Outcome> {
     let vectors = dual.encode_items(&all, &NoProgress, &context.cancel)?.vectors;
     for position in SHOWN {
         let query = data.queries()?.get(position)?;
-        let gold = golds.iter().find(|gold| gold.query == query.id).and_then(|gold| items.position(gold.item.as_str()));
+        let gold = golds
+            .iter()
+            .find(|gold| gold.query == query.id)
+            .and_then(|gold| items.position(gold.item.as_str()));
         let before = nearest(&dual, &query, &vectors, context)?;
         let after = reranked(&cross, &query, items, &before, context)?;
         show(&query, items, &before, &after, gold)?;
@@ -55,10 +59,8 @@ pub(crate) fn run(_flags: DemoFlags, context: &Context) -> Result<Outcome> {
 /// The best items by the dual encoder.
 fn nearest(dual: &TextEncoder, query: &Query, vectors: &[f32], context: &Context) -> Result<Vec<u32>> {
     let query = dual.encode_queries(std::slice::from_ref(query), &NoProgress, &context.cancel)?.vectors;
-    let scores: Vec<f32> = vectors
-        .chunks(dual.dim())
-        .map(|item| item.iter().zip(&query).map(|(a, b)| a * b).sum())
-        .collect();
+    let scores: Vec<f32> =
+        vectors.chunks(dual.dim()).map(|item| item.iter().zip(&query).map(|(a, b)| a * b).sum()).collect();
     Ok(Ranking::from_scores(&scores).top(DEPTH).iter().map(|scored| scored.item).collect())
 }
 
@@ -79,18 +81,25 @@ fn reranked(
     Ok(order.as_slice().iter().map(|scored| (candidates[scored.item as usize], scored.score)).collect())
 }
 
-fn show(query: &Query, items: &ItemStore, before: &[u32], after: &[(u32, f32)], gold: Option<u32>) -> Result<()> {
-    println!();
-    match &query.text {
-        QueryText::Mention { left, mention, right } => println!("{}", format!("{left} [[{mention}]] {right}").trim()),
-        QueryText::Plain(text) => println!("{text}"),
-    }
-    println!("  before  after    score  sense (* is the one meant)");
+fn show(
+    query: &Query,
+    items: &ItemStore,
+    before: &[u32],
+    after: &[(u32, f32)],
+    gold: Option<u32>,
+) -> Result<()> {
+    let asked = match &query.text {
+        QueryText::Mention { left, mention, right } => format!("{left} [[{mention}]] {right}"),
+        QueryText::Plain(text) => text.clone(),
+    };
+    print_line(format_args!("\n{}", asked.trim()))?;
+    print_line("  before  after    score  sense (* is the one meant)")?;
     for (rank, &(item, score)) in after.iter().enumerate() {
         let earlier = before.iter().position(|&other| other == item).map_or(0, |place| place + 1);
         let mark = if gold == Some(item) { '*' } else { ' ' };
         let text = items.get(item)?.text;
-        println!("  {earlier:>6}  {:>5}  {score:>7.2} {mark} {}", rank + 1, head(&text, 76));
+        let text = head(&text, 76);
+        print_line(format_args!("  {earlier:>6}  {:>5}  {score:>7.2} {mark} {text}", rank + 1))?;
     }
     Ok(())
 }

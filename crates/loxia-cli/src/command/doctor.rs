@@ -34,21 +34,29 @@ pub(crate) fn run(_flags: DoctorFlags, context: &Context) -> Result<Outcome> {
         .fact("kernel in use", Kernel::detect()?.name())
         .fact("cores", std::thread::available_parallelism().map_or(1, usize::from))
         .fact("threads", rayon::current_num_threads())
-        .fact("hub downloads", if cfg!(feature = "hub") { "with --download" } else { "not built in (feature hub)" });
-    let mut failed = Vec::new();
+        .fact(
+            "hub cache",
+            loxia::model::hub_cache().map_or_else(|e| e.to_string(), |path| path.display().to_string()),
+        )
+        .fact(
+            "hub downloads",
+            if cfg!(feature = "hub") { "with --download" } else { "not built in (feature hub)" },
+        );
+    let (mut texts, mut values, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for kernel in Kernel::available() {
         let (error, rate) = self_test(kernel, context)?;
         let verdict = if error <= TOLERANCE { "ok" } else { "WRONG" };
-        summary.fact_as(
-            "self-test",
-            format!("{}: {verdict}, largest difference {error:.1e}, {} pairs/s", kernel.name(), three_digits(rate)),
+        let rate_text = three_digits(rate);
+        texts.push(format!("{}: {verdict}, {rate_text} pairs/s, off by {error:.0e}", kernel.name()));
+        values.push(
             serde_json::json!({ "kernel": kernel.name(), "difference": error, "pairs_per_second": rate }),
         );
         if error > TOLERANCE {
             failed.push(kernel.name());
         }
     }
-    summary.print_to_stdout(context);
+    summary.fact_as("self-test", texts.join("; "), values);
+    summary.print_to_stdout(context)?;
     if !failed.is_empty() {
         bail!("wrong scores with {}; please report this with the output above", failed.join(", "));
     }
@@ -60,7 +68,11 @@ fn self_test(kernel: Kernel, context: &Context) -> Result<(f32, f64)> {
     let embedded = Embedded::unpack()?;
     let options = ModelOptions { kernel: Some(kernel), ..ModelOptions::default() };
     let model = CrossEncoder::open(&embedded.cross_encoder().parse()?, &options)?;
-    let data = DataOptions { world: Some(Embedded::WORLD.into()), split: Some("test".into()), ..DataOptions::default() };
+    let data = DataOptions {
+        world: Some(Embedded::WORLD.into()),
+        split: Some("test".into()),
+        ..DataOptions::default()
+    };
     let data = DataSet::open(embedded.world(), &data)?;
     let query = [data.queries()?.get(0)?];
     let items = data.items()?.read(0..data.items()?.len())?;
@@ -74,6 +86,7 @@ fn self_test(kernel: Kernel, context: &Context) -> Result<(f32, f64)> {
         done += pairs.len();
     }
     let rate = done as f64 / started.elapsed().as_secs_f64();
-    let error = EXPECTED.iter().map(|&(item, expected)| (scores[item as usize] - expected).abs()).fold(0.0, f32::max);
+    let error =
+        EXPECTED.iter().map(|&(item, expected)| (scores[item as usize] - expected).abs()).fold(0.0, f32::max);
     Ok((error, rate))
 }

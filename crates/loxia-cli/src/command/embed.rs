@@ -98,7 +98,7 @@ pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
         fill(writer, &encoder, &texts, rows.start, context, &mut summary)?;
     }
     target.deliver(EMBEDDINGS_KIND, true)?;
-    summary.fact("output", target.shown()).print(context, false);
+    summary.fact("output", target.shown()).print(context, false)?;
     Ok(summary.outcome())
 }
 
@@ -147,7 +147,13 @@ impl<'a> Texts<'a> {
         Ok(Texts { data, side, plural, ids, digest })
     }
 
-    fn encode(&self, encoder: &TextEncoder, rows: Range<usize>, bar: &Bar, context: &Context) -> Result<Embeddings> {
+    fn encode(
+        &self,
+        encoder: &TextEncoder,
+        rows: Range<usize>,
+        bar: &Bar,
+        context: &Context,
+    ) -> Result<Embeddings> {
         Ok(match self.side {
             Side::Query => encoder.encode_queries(&self.data.queries()?.read(rows)?, bar, &context.cancel)?,
             Side::Item => encoder.encode_items(&self.data.items()?.read(rows)?, bar, &context.cancel)?,

@@ -9,7 +9,7 @@ use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, Va
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{ModelFlags, OutputFlags};
-use crate::report::{Summary, grouped};
+use crate::report::{Summary, grouped, print_line};
 
 /// Look into, convert and check models.
 #[derive(Debug, Subcommand)]
@@ -79,10 +79,10 @@ fn inspect(flags: InspectFlags, context: &Context) -> Result<Outcome> {
     let spec = flags.model_flags.spec(&flags.model)?;
     let model = loxia::model::inspect(&spec, &flags.model_flags.options())?;
     if context.json {
-        println!("{}", serde_json::to_string(&model)?);
+        print_line(serde_json::to_string(&model)?)?;
         return Ok(Outcome::Done);
     }
-    summary_of(&model).print_to_stdout(context);
+    summary_of(&model).print_to_stdout(context)?;
     Ok(Outcome::Done)
 }
 
@@ -102,7 +102,10 @@ fn summary_of(model: &ModelSummary) -> Summary {
         summary.fact("labels", labels);
     }
     if let Some(activation) = model.default_activation {
-        summary.fact("activation", format!("{activation} in sentence-transformers; raw scores here unless asked"));
+        summary.fact(
+            "activation",
+            format!("{activation} in sentence-transformers; raw scores here unless asked"),
+        );
     }
     if let Some(similarity) = model.similarity {
         summary.fact("similarity", similarity.name());
@@ -111,15 +114,20 @@ fn summary_of(model: &ModelSummary) -> Summary {
 }
 
 fn encoder_facts(summary: &mut Summary, encoder: &EncoderSummary) {
-    let dtypes: Vec<String> = encoder.dtypes.iter().map(|dtype| format!("{dtype:?}").to_lowercase()).collect();
+    let dtypes: Vec<String> =
+        encoder.dtypes.iter().map(|dtype| format!("{dtype:?}").to_lowercase()).collect();
     summary
         .fact("family", format!("{:?}", encoder.family).to_lowercase())
         .fact(
             "encoder",
             format!(
                 "{} layers x {}, {} heads, feed-forward {}, {} tokens, {} positions",
-                encoder.layers, encoder.hidden, encoder.heads, encoder.intermediate,
-                grouped(encoder.vocabulary as u64), encoder.positions
+                encoder.layers,
+                encoder.hidden,
+                encoder.heads,
+                encoder.intermediate,
+                grouped(encoder.vocabulary as u64),
+                encoder.positions
             ),
         )
         .fact("parameters", encoder.parameters)
@@ -182,13 +190,16 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
         summary.fact_as("unread tensors", done.unread.join(", "), done.unread.clone());
         summary.fact_as("unresolved classes", done.opaque.join(", "), done.opaque.clone());
     }
-    summary.fact("output", flags.output.output.display().to_string()).print(context, false);
+    summary.fact("output", flags.output.output.display().to_string()).print(context, false)?;
     Ok(Outcome::Done)
 }
 
 fn has_torch_weights(directory: &std::path::Path) -> bool {
     let holds = |name: &str| directory.join(name).exists();
-    !holds("model.safetensors") && !holds("model.safetensors.index.json") && !holds("loxia.json") && !holds("modules.json")
+    !holds("model.safetensors")
+        && !holds("model.safetensors.index.json")
+        && !holds("loxia.json")
+        && !holds("modules.json")
         || holds("pytorch_model.bin") && !holds("model.safetensors")
 }
 
@@ -196,11 +207,12 @@ fn check(flags: CheckFlags, context: &Context) -> Result<Outcome> {
     let spec = flags.model_flags.spec(&flags.model)?;
     let lines = loxia::model::check(&spec, &flags.model_flags.options())?;
     if context.json {
-        println!("{}", serde_json::to_string(&lines)?);
+        print_line(serde_json::to_string(&lines)?)?;
     } else {
         let width = lines.iter().map(|line| line.what.len()).max().unwrap_or(0);
         for line in &lines {
-            println!("{}  {:<width$}  {}", if line.ok { "ok   " } else { "WRONG" }, line.what, line.found);
+            let verdict = if line.ok { "ok   " } else { "WRONG" };
+            print_line(format_args!("{verdict}  {:<width$}  {}", line.what, line.found))?;
         }
     }
     let wrong = lines.iter().filter(|line| !line.ok).count();

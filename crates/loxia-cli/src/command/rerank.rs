@@ -101,7 +101,7 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         .rate("pairs", done, took)
         .fact("output", flags.output.display().to_string());
     if !(output.is_shown_to_people() && summary.outcome() == Outcome::Done) {
-        summary.print(context, output.is_stdout());
+        summary.print(context, output.is_stdout())?;
     }
     Ok(summary.outcome())
 }
@@ -148,9 +148,8 @@ fn rerank_lists(
     let mut start = 0;
     for (list, query) in lists.iter().zip(&queries) {
         let end = start + list.items.len();
-        let mut ranked: Vec<(f32, &Item)> = (start..end)
-            .map(|pair| (scores[pair], &items[pairs[pair].1 as usize]))
-            .collect();
+        let mut ranked: Vec<(f32, &Item)> =
+            (start..end).map(|pair| (scores[pair], &items[pairs[pair].1 as usize])).collect();
         // Stable: equal scores keep the first stage's order.
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         let entries: Vec<(RunEntry, &Item)> = ranked
@@ -264,7 +263,9 @@ impl<'a> Candidates<'a> {
             for entry in best_first(entries).into_iter().take(depth) {
                 match items.position(entry.item.as_str()) {
                     Some(item) => list.items.push(item),
-                    None => summary.skip(format!("item {:?} of query {id:?}: not in the data set", entry.item)),
+                    None => {
+                        summary.skip(format!("item {:?} of query {id:?}: not in the data set", entry.item))
+                    }
                 }
             }
             if !list.items.is_empty() {

@@ -116,12 +116,15 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
     output.write(|out| {
         for (query, top) in queries_read.iter().zip(best) {
             let ranking = top.into_ranking();
-            let texts: Vec<Item> = ranking.items().map(|item| item_for(items, item)).collect::<Result<_>>()?;
+            let texts: Vec<Item> =
+                ranking.items().map(|item| item_for(items, item)).collect::<Result<_>>()?;
             let entries: Vec<(RunEntry, &Item)> = ranking
                 .as_slice()
                 .iter()
                 .zip(&texts)
-                .map(|(scored, item)| (RunEntry { item: item.id.clone(), score: shortest(scored.score) }, item))
+                .map(|(scored, item)| {
+                    (RunEntry { item: item.id.clone(), score: shortest(scored.score) }, item)
+                })
                 .collect();
             out(query, &entries)?;
         }
@@ -134,7 +137,7 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
         .fact("items", items.len())
         .rate("texts", done, took)
         .fact("output", flags.output.display().to_string())
-        .print(context, output.is_stdout());
+        .print(context, output.is_stdout())?;
     Ok(summary.outcome())
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     }
     target.deliver(MATRIX_KIND, false)?;
     summary.fact("output", target.shown());
-    summary.print(context, false);
+    summary.print(context, false)?;
     Ok(summary.outcome())
 }
 
@@ -264,7 +264,10 @@ fn refuse_blank(queries: &QueryStore, rows: std::ops::Range<usize>) -> Result<()
     for row in rows {
         let query = queries.get(row as u32)?;
         if query.text.is_blank() {
-            anyhow::bail!("query {:?} (row {row}) is empty; remove it, or leave it out with --rows", query.id);
+            anyhow::bail!(
+                "query {:?} (row {row}) is empty; remove it, or leave it out with --rows",
+                query.id
+            );
         }
     }
     Ok(())

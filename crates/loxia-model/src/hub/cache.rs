@@ -105,7 +105,7 @@ impl fmt::Display for HubModel {
 }
 
 /// Where the hub's cache is: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else below the user's cache directory.
-pub(crate) fn cache_root() -> Result<PathBuf> {
+pub fn cache_root() -> Result<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("HF_HUB_CACHE")
         .or_else(|| set("HUGGINGFACE_HUB_CACHE"))

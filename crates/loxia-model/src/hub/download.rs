@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use loxia_core::{Cancel, Progress};
 use serde::Deserialize;
-use ureq::Agent;
 use ureq::http::Response;
 
 use super::cache::{HubModel, cache_root, is_offline};
@@ -55,20 +54,12 @@ pub fn download(model: &HubModel, progress: &dyn Progress, cancel: &Cancel) -> R
 struct Hub {
     endpoint: String,
     token: Option<String>,
-    agent: Agent,
 }
 
 impl Hub {
     fn new(endpoint: &str) -> Self {
-        // Redirects are followed by hand: the first answer carries the etag, the second the file, and the
-        // token must not travel to another host.
-        let config = Agent::config_builder()
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .timeout_connect(Some(Duration::from_secs(30)))
-            .timeout_recv_response(Some(Duration::from_secs(60)));
         let token = std::env::var("HF_TOKEN").ok().filter(|token| !token.is_empty());
-        Hub { endpoint: endpoint.to_owned(), token, agent: config.build().into() }
+        Hub { endpoint: endpoint.to_owned(), token }
     }
 
     fn download(
@@ -205,8 +196,15 @@ impl Hub {
     }
 
     fn request(&self, url: &str, range: Option<&str>, with_token: bool) -> Result<Response<ureq::Body>> {
-        let mut request =
-            self.agent.get(url).header("user-agent", concat!("loxia/", env!("CARGO_PKG_VERSION")));
+        // Redirects are followed by hand: the first answer carries the etag, the second the file, and the
+        // token must not travel to another host.
+        let mut request = ureq::get(url)
+            .config()
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(Duration::from_secs(60)))
+            .build();
         if let Some(token) = self.token.as_ref().filter(|_| with_token) {
             request = request.header("authorization", format!("Bearer {token}"));
         }

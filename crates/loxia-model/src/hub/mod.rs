@@ -6,6 +6,6 @@ mod cache;
 #[cfg(feature = "hub")]
 mod download;
 
-pub use cache::HubModel;
+pub use cache::{HubModel, cache_root};
 #[cfg(feature = "hub")]
 pub use download::{Downloaded, download};

@@ -103,7 +103,7 @@ pub(super) fn run(flags: FuseFlags, context: &Context) -> Result<Outcome> {
         .fact("queries", fused.len())
         .fact("items", fused.iter().map(|(_, list)| list.len()).sum::<usize>())
         .fact("output", output.output.display().to_string());
-    summary.print(context, output.is_stdout());
+    summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())
 }
 
