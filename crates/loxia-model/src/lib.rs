@@ -31,6 +31,7 @@ mod inspect;
 mod json;
 pub mod layout;
 mod loxia_json;
+mod named;
 mod network;
 mod options;
 pub mod parse;

@@ -1,52 +1,9 @@
 //! What a caller may ask of a model.
 
-use std::fmt;
-use std::str::FromStr;
-
 use loxia_nn::Kernel;
-use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
 use crate::layout::{Compat, LayoutKind};
-
-/// An enum whose values have one name each, the same on the command line, in JSON and in messages.
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$value_doc:meta])* $value:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[$value_doc])* #[serde(rename = $text)] $value,)+
-        }
-
-        impl $name {
-            /// All values, in the order they are listed to people.
-            pub const ALL: &'static [$name] = &[$($name::$value),+];
-
-            /// Its name on the command line and in `loxia.json`.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$value => $text,)+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<Self> {
-                $name::ALL.iter().copied().find(|value| value.name() == text).ok_or_else(|| {
-                    let known: Vec<&str> = $name::ALL.iter().map(|value| value.name()).collect();
-                    Error::Options(format!(concat!($what, " {:?} is unknown; one of {}"), text, known.join(", ")))
-                })
-            }
-        }
-    };
-}
+use crate::named::named;
 
 named! {
     /// What is built on an encoder.

@@ -1,75 +1,38 @@
 //! Layouts as data: what `loxia.json` stores and flags set.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
-/// Gives an enum its one spelling, for serde, flags and messages alike.
-macro_rules! named {
-    ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// All values.
-            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+use crate::named::named;
 
-            /// The name in files and flags.
-            pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name),+ }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(name: &str) -> Result<Self, String> {
-                Self::ALL.iter().copied().find(|value| value.name() == name).ok_or_else(|| {
-                    let known: Vec<_> = Self::ALL.iter().map(|value| value.name()).collect();
-                    format!("{name:?} is unknown; known are {}", known.join(", "))
-                })
-            }
-        }
-    };
-}
-
+named! {
 /// How a query and an item become one sequence of tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum LayoutKind {
+LayoutKind, "layout" {
     /// The tokenizer's own template around query and item.
-    Pair,
+    Pair = "pair",
     /// Marked mention in context against title, tag and text, as ANNCUR lays it out.
-    Anncur,
+    Anncur = "anncur",
     /// The windows of hard-nce-el: one for dual encoders, one for its reranker.
-    HardNce,
+    HardNce = "hard-nce",
     /// The rows of BLINK.
-    Blink,
+    Blink = "blink",
 }
-named!(LayoutKind { Pair = "pair", Anncur = "anncur", HardNce = "hard-nce", Blink = "blink" });
+}
 
+named! {
 /// The quirks of a published system, for checkpoints that were trained with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Compat {
+Compat, "compat" {
     /// Item tokens at positions from `max_query` on; windows and titles cut as the original slices; no marks
     /// around an empty mention.
-    Anncur,
+    Anncur = "anncur",
     /// Retriever windows cut as the original slices; the reranker attends to padding.
-    HardNce,
+    HardNce = "hard-nce",
     /// Item tokens at positions from `max_query` on; the pair cut to `max_length`; no marks around an empty
     /// mention. Windows are cut as without it.
-    Blink,
+    Blink = "blink",
     /// Reserved for the sparse cross-encoders.
-    Ecir24,
+    Ecir24 = "ecir24",
 }
-named!(Compat { Anncur = "anncur", HardNce = "hard-nce", Blink = "blink", Ecir24 = "ecir24" });
+}
 
 /// The tokens that mark a mention and part a title from its text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -157,14 +120,16 @@ mod tests {
     #[test]
     fn names_are_the_same_everywhere() {
         for &kind in LayoutKind::ALL {
-            assert_eq!(kind.name().parse(), Ok(kind));
+            assert_eq!(kind.name().parse::<LayoutKind>().unwrap(), kind);
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{:?}", kind.name()));
         }
         for &compat in Compat::ALL {
-            assert_eq!(compat.name().parse(), Ok(compat));
+            assert_eq!(compat.name().parse::<Compat>().unwrap(), compat);
             assert_eq!(serde_json::to_string(&compat).unwrap(), format!("{:?}", compat.name()));
         }
-        assert!("sparse".parse::<LayoutKind>().unwrap_err().contains("pair, anncur, hard-nce, blink"));
+        assert!(
+            "sparse".parse::<LayoutKind>().unwrap_err().to_string().contains("pair, anncur, hard-nce, blink")
+        );
     }
 
     #[test]
