@@ -9,8 +9,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Arg, ArgAction, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::{Table, Value};
+
+use crate::exit::Usage;
 
 /// Gives every long flag of every command its environment variable.
 pub(crate) fn with_environment(command: Command) -> Command {
@@ -48,46 +51,97 @@ pub(crate) fn path_from(arguments: &[OsString]) -> Option<PathBuf> {
     std::env::var_os("LOXIA_CONFIG").map(PathBuf::from)
 }
 
-/// Makes the values of a configuration file the defaults of the flags they name.
-pub(crate) fn with_file(command: Command, path: &Path) -> Result<Command> {
+/// Parses the command line with the values of a configuration file as defaults of the flags they name.
+///
+/// Two things are known only after a first look at the command line: which command's table holds for global
+/// flags, and which flags were given. A flag that was given drives out values of the file that exclude it.
+pub(crate) fn matches_with_file(command: Command, path: &Path, arguments: &[OsString]) -> Result<ArgMatches> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot read the configuration file", path.display()))?;
     let table: Table = text.parse().with_context(|| format!("{}: not valid TOML", path.display()))?;
-    with_table(command, &table).with_context(|| path.display().to_string())
+    check_names(&command, &table).map_err(|error| Usage(format!("{}: {error}", path.display())))?;
+    let apply = |command: &Command, chosen: &Chosen| {
+        apply(command.clone(), "", &table, chosen).with_context(|| path.display().to_string())
+    };
+    // The first look is lenient: what is missing or wrong shows in the second.
+    let first = apply(&command, &Chosen::default())?.ignore_errors(true).try_get_matches_from(arguments)?;
+    let chosen = Chosen::of(&command, &first);
+    Ok(apply(&command, &chosen)?.try_get_matches_from(arguments)?)
 }
 
-fn with_table(command: Command, table: &Table) -> Result<Command> {
-    let mut flags = BTreeSet::new();
-    let mut commands = BTreeSet::new();
-    collect_names(&command, "", &mut flags, &mut commands);
-    for (key, value) in table {
-        match value {
-            Value::Table(inner) => {
-                if !commands.contains(key) {
-                    bail!("[{key}] is no command; commands are {}", join(&commands));
-                }
-                if let Some(unknown) = inner.keys().find(|inner| !flags.contains(*inner)) {
-                    bail!("[{key}] {unknown} is no flag; flags are {}", join(&flags));
+/// What the command line says.
+#[derive(Default)]
+struct Chosen {
+    /// The command, `eval run` for instance.
+    command: String,
+    /// Flags that values given on the command line or in the environment exclude.
+    excluded: BTreeSet<String>,
+}
+
+impl Chosen {
+    fn of(root: &Command, matches: &ArgMatches) -> Self {
+        let mut chosen = Chosen::default();
+        let (mut command, mut matches) = (root, matches);
+        while let Some((name, inner)) = matches.subcommand() {
+            let Some(sub) = command.find_subcommand(name) else { break };
+            chosen.command = format!("{} {name}", chosen.command).trim().to_owned();
+            (command, matches) = (sub, inner);
+        }
+        let given = |arg: &Arg| {
+            let source = matches
+                .try_contains_id(arg.get_id().as_str())
+                .ok()
+                .and(matches.value_source(arg.get_id().as_str()));
+            matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+        };
+        for arg in command.get_arguments() {
+            for other in command.get_arg_conflicts_with(arg) {
+                // Exclusion is mutual, whichever flag declares it.
+                for (one, two) in [(arg, other), (other, arg)] {
+                    if given(one) {
+                        chosen.excluded.extend(two.get_long().map(str::to_owned));
+                    }
                 }
             }
-            _ if !flags.contains(key) => bail!("{key} is no flag; flags are {}", join(&flags)),
-            _ => {}
         }
+        chosen
     }
-    apply(command, "", table)
 }
 
-fn collect_names(
-    command: &Command,
-    path: &str,
-    flags: &mut BTreeSet<String>,
-    commands: &mut BTreeSet<String>,
-) {
-    flags.extend(command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned));
+/// Every key must be a flag: at the top of any command, in a table of that command.
+fn check_names(root: &Command, table: &Table) -> Result<(), String> {
+    let mut commands = Vec::new();
+    collect_commands(root, "", &mut commands);
+    let longs = |command: &Command| {
+        command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let global = longs(root);
+    let all: BTreeSet<String> =
+        commands.iter().flat_map(|(_, command)| longs(command)).chain(global.clone()).collect();
+    for (key, value) in table {
+        let Value::Table(inner) = value else {
+            if !all.contains(key) {
+                return Err(format!("{key} is no flag; flags are {}", join(&all)));
+            }
+            continue;
+        };
+        let Some((_, command)) = commands.iter().find(|(name, _)| name == key) else {
+            let names = commands.iter().map(|(name, _)| name.clone()).collect();
+            return Err(format!("[{key}] is no command; commands are {}", join(&names)));
+        };
+        let own: BTreeSet<String> = longs(command).union(&global).cloned().collect();
+        if let Some(unknown) = inner.keys().find(|name| !own.contains(*name)) {
+            return Err(format!("[{key}] has no flag {unknown}; it has {}", join(&own)));
+        }
+    }
+    Ok(())
+}
+
+fn collect_commands<'a>(command: &'a Command, path: &str, commands: &mut Vec<(String, &'a Command)>) {
     for sub in command.get_subcommands() {
         let name = format!("{path} {}", sub.get_name()).trim().to_owned();
-        collect_names(sub, &name, flags, commands);
-        commands.insert(name);
+        collect_commands(sub, &name, commands);
+        commands.push((name, sub));
     }
 }
 
@@ -95,25 +149,27 @@ fn join(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn apply(mut command: Command, path: &str, table: &Table) -> Result<Command> {
-    let own = table.get(path).and_then(Value::as_table);
+/// Gives the flags of a command and those below it the file's values as defaults.
+fn apply(mut command: Command, path: &str, table: &Table, chosen: &Chosen) -> Result<Command> {
+    // Global flags stand at the root; the chosen command's table holds for them too.
+    let own_path = if path.is_empty() { &chosen.command } else { path };
+    let own = table.get(own_path).and_then(Value::as_table);
     let longs: Vec<(clap::Id, String)> = command
         .get_arguments()
         .filter_map(|arg| Some((arg.get_id().clone(), arg.get_long()?.to_owned())))
         .collect();
     for (id, long) in longs {
         let value = own.and_then(|own| own.get(&long)).or_else(|| table.get(&long));
-        if let Some(value) = value {
-            let texts = texts_of(value).with_context(|| format!("value of {long}"))?;
-            command = command.mut_arg(id, |arg: Arg| arg.default_values(texts).required(false));
-        }
+        let Some(value) = value.filter(|_| !chosen.excluded.contains(&long)) else { continue };
+        let texts = texts_of(value).with_context(|| format!("value of {long}"))?;
+        command = command.mut_arg(id, |arg: Arg| arg.default_values(texts).required(false));
     }
     let subs: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     for name in subs {
         let sub_path = format!("{path} {name}").trim().to_owned();
         let mut failure = None;
         command = command.mut_subcommand(&name, |sub| {
-            apply(sub.clone(), &sub_path, table).unwrap_or_else(|error| {
+            apply(sub.clone(), &sub_path, table, chosen).unwrap_or_else(|error| {
                 failure = Some(error);
                 sub
             })
@@ -147,33 +203,50 @@ mod tests {
     use super::*;
 
     fn command() -> Command {
-        Command::new("loxia").subcommand(
+        let threads = Arg::new("threads").long("threads").global(true);
+        Command::new("loxia").arg(threads).subcommand(
             Command::new("rerank")
                 .arg(Arg::new("model").long("model").required(true))
                 .arg(Arg::new("depth").long("depth"))
+                .arg(Arg::new("query").long("query").conflicts_with("run"))
+                .arg(Arg::new("run").long("run"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue)),
         )
     }
 
-    fn parsed(file: &str, arguments: &[&str]) -> clap::ArgMatches {
-        let command = with_table(with_environment(command()), &file.parse().unwrap()).unwrap();
-        command.try_get_matches_from(arguments).unwrap().subcommand().unwrap().1.clone()
+    fn parsed(file: &str, arguments: &[&str]) -> Result<ArgMatches> {
+        let path = std::env::temp_dir().join(format!("loxia-config-{}-{}", std::process::id(), file.len()));
+        std::fs::write(&path, file).unwrap();
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let matches = matches_with_file(with_environment(command()), &path, &arguments);
+        std::fs::remove_file(path).unwrap();
+        Ok(matches?.subcommand().unwrap().1.clone())
     }
 
     #[test]
     fn flags_win_over_tables_and_tables_over_the_top() {
-        let file = "model = 'a'\ndepth = 5\njson = true\n[rerank]\ndepth = 7\n";
-        let matches = parsed(file, &["loxia", "rerank", "--model", "b"]);
-        assert_eq!(matches.get_one::<String>("model").unwrap(), "b");
-        assert_eq!(matches.get_one::<String>("depth").unwrap(), "7");
+        let file = "model = 'a'\ndepth = 5\njson = true\nthreads = 1\n[rerank]\ndepth = 7\nthreads = 2\n";
+        let matches = parsed(file, &["loxia", "rerank", "--model", "b"]).unwrap();
+        let text = |name: &str| matches.get_one::<String>(name).unwrap().as_str();
+        assert_eq!((text("model"), text("depth"), text("threads")), ("b", "7", "2"));
         assert!(matches.get_flag("json"));
     }
 
     #[test]
+    fn a_given_flag_drives_out_what_it_excludes() {
+        let file = "model = 'a'\nquery = 'hello'\n";
+        let matches = parsed(file, &["loxia", "rerank", "--run", "r.trec"]).unwrap();
+        assert_eq!(matches.get_one::<String>("query"), None);
+        assert!(parsed(file, &["loxia", "rerank", "--run", "r.trec", "--query", "x"]).is_err());
+    }
+
+    #[test]
     fn unknown_keys_are_named() {
-        let error = with_table(command(), &"modell = 'a'".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().starts_with("modell is no flag; flags are"), "{error}");
-        let error = with_table(command(), &"[rank]\nmodel = 'a'".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().starts_with("[rank] is no command"), "{error}");
+        let error = parsed("modell = 'a'", &["loxia", "rerank"]).unwrap_err().to_string();
+        assert!(error.contains("modell is no flag; flags are"), "{error}");
+        let error = parsed("[rank]\nmodel = 'a'", &["loxia", "rerank"]).unwrap_err().to_string();
+        assert!(error.contains("[rank] is no command"), "{error}");
+        let error = parsed("[rerank]\nqrels = 'a'", &["loxia", "rerank"]).unwrap_err().to_string();
+        assert!(error.contains("[rerank] has no flag qrels"), "{error}");
     }
 }

@@ -1,7 +1,8 @@
 //! What every command shares: cancelling, threads, progress, and how to speak.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) cancel: Cancel,
     /// Since when the command runs.
     pub(crate) started: Instant,
+    /// Whether the work at hand looks at `cancel`.
+    listening: Arc<AtomicBool>,
 }
 
 impl Context {
@@ -51,27 +54,33 @@ impl Context {
                 .context("cannot start the threads")?;
         }
         let cancel = Cancel::new();
-        let handle = cancel.clone();
+        let listening = Arc::new(AtomicBool::new(false));
+        let (flag, heard) = (cancel.clone(), listening.clone());
         ctrlc::set_handler(move || {
-            if handle.is_cancelled() {
-                // The second time the user means it.
+            // Only work with a progress bar looks at the flag. What it has written so far can be resumed or
+            // is swept away by the next writer, so ending at once harms nothing.
+            if flag.is_cancelled() || !heard.load(Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            handle.cancel();
+            flag.cancel();
         })
         .context("cannot listen for Ctrl-C")?;
-        Ok(Context { json: flags.json, quiet: flags.quiet, cancel, started: Instant::now() })
+        Ok(Context { json: flags.json, quiet: flags.quiet, cancel, started: Instant::now(), listening })
     }
 
     /// A progress bar on a terminal, nothing elsewhere.
+    ///
+    /// From here to [`Bar::finish`] Ctrl-C raises [`Context::cancel`]; before and after it ends the program.
     pub(crate) fn bar(&self, total: u64, unit: &'static str) -> Bar {
-        Bar::new(total, unit, !self.quiet && std::io::stderr().is_terminal())
+        self.listening.store(true, Ordering::Relaxed);
+        let visible = !self.quiet && std::io::stderr().is_terminal();
+        Bar::new(total, unit, visible, self.listening.clone())
     }
 
     /// A remark for people: on stderr, unless `--quiet`.
     pub(crate) fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            eprintln!("{text}");
+            crate::output::tell(text);
         }
     }
 }
@@ -81,16 +90,17 @@ pub(crate) struct Bar {
     bar: ProgressBar,
     done: AtomicU64,
     started: Instant,
+    listening: Arc<AtomicBool>,
 }
 
 impl Bar {
-    fn new(total: u64, unit: &'static str, visible: bool) -> Self {
+    fn new(total: u64, unit: &'static str, visible: bool, listening: Arc<AtomicBool>) -> Self {
         let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
         let style = "{wide_bar} {human_pos}/{human_len} UNIT  {per_sec}  {eta} left".replace("UNIT", unit);
         bar.set_style(ProgressStyle::with_template(&style).expect("the template is well formed"));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Bar { bar, done: AtomicU64::new(0), started: Instant::now() }
+        Bar { bar, done: AtomicU64::new(0), started: Instant::now(), listening }
     }
 
     /// Moves the start: work that an earlier run did counts for the bar, not for the rate.
@@ -101,6 +111,7 @@ impl Bar {
 
     /// Removes the bar; gives what was done here and how long it took.
     pub(crate) fn finish(&self) -> (u64, Duration) {
+        self.listening.store(false, Ordering::Relaxed);
         self.bar.finish_and_clear();
         (self.done.load(Ordering::Relaxed), self.started.elapsed())
     }

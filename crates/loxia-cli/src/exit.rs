@@ -48,20 +48,18 @@ pub(crate) fn of_error(error: &Error) -> ExitCode {
     }
     let code = code_of(error);
     if code != 0 {
-        eprintln!("error: {}", chain(error));
+        crate::output::tell(format_args!("error: {}", chain(error)));
     }
     ExitCode::from(code)
 }
 
 fn code_of(error: &Error) -> u8 {
     use loxia::core::Error as Core;
+    if crate::output::reader_is_gone() {
+        // The reader of our results has seen enough.
+        return 0;
+    }
     for cause in error.chain() {
-        if let Some(io) = cause.downcast_ref::<std::io::Error>()
-            && io.kind() == std::io::ErrorKind::BrokenPipe
-        {
-            // The reader of our output has seen enough.
-            return 0;
-        }
         if cause.is::<Usage>() {
             return 2;
         }

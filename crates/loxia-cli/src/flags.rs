@@ -7,8 +7,6 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::artefact::Existing;
-#[cfg(feature = "hub")]
-use loxia::core::{Cancel, NoProgress};
 use loxia::core::{IdTable, QueryText};
 use loxia::data::{DataFormat, DataOptions, DataSet};
 use loxia::model::layout::{Compat, LayoutKind};
@@ -16,6 +14,8 @@ use loxia::model::{
     CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder,
     Variant,
 };
+
+use crate::context::Context;
 
 /// A half-open range of positions: `A..B`, `A..`, `..B` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,34 +151,73 @@ impl ModelFlags {
     }
 
     /// Opens a cross-encoder.
-    pub(crate) fn cross_encoder(&self, model: &str) -> Result<CrossEncoder> {
-        Ok(CrossEncoder::open(&self.spec(model)?, &self.options())?)
+    pub(crate) fn cross_encoder(&self, model: &str, context: &Context) -> Result<CrossEncoder> {
+        self.refuse(&["pooling", "similarity"], "of dual encoders; this command needs a cross-encoder")?;
+        let model = CrossEncoder::open(&self.spec(model, context)?, &self.options())?;
+        if model.facts().variant != Variant::Cls {
+            self.refuse(&["activation", "label"], "of models with a classification head (--variant cls)")?;
+        }
+        Ok(model)
     }
 
     /// Opens a dual encoder: one directory, or `QUERY,ITEM`.
-    pub(crate) fn text_encoder(&self, model: &str) -> Result<TextEncoder> {
-        Ok(TextEncoder::open(&self.spec(model)?, &self.options())?)
+    pub(crate) fn text_encoder(&self, model: &str, context: &Context) -> Result<TextEncoder> {
+        self.refuse(&["activation", "label"], "of cross-encoders; this command needs a dual encoder")?;
+        Ok(TextEncoder::open(&self.spec(model, context)?, &self.options())?)
+    }
+
+    /// Refuses flags that were given but would do nothing.
+    pub(crate) fn refuse(&self, names: &[&str], because: &str) -> Result<()> {
+        match self.given().into_iter().find(|given| names.contains(given)) {
+            Some(name) => crate::exit::usage(format!("--{name} is a flag {because}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Names of the flags that were given.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        [
+            ("variant", self.variant.is_some()),
+            ("layout", self.layout.is_some()),
+            ("max-query", self.max_query.is_some()),
+            ("max-item", self.max_item.is_some()),
+            ("max-length", self.max_length.is_some()),
+            ("pooling", self.pooling.is_some()),
+            ("similarity", self.similarity.is_some()),
+            ("compat", self.compat.is_some()),
+            ("precision", self.precision.is_some()),
+            ("activation", self.activation.is_some()),
+            ("label", self.label.is_some()),
+            ("token-budget", self.token_budget.is_some()),
+            ("download", self.download),
+        ]
+        .into_iter()
+        .filter_map(|(name, given)| given.then_some(name))
+        .collect()
     }
 
     /// Where the model is, fetched first if that was asked for.
-    pub(crate) fn spec(&self, model: &str) -> Result<ModelSpec> {
+    pub(crate) fn spec(&self, model: &str, context: &Context) -> Result<ModelSpec> {
         let spec: ModelSpec = model.parse()?;
         if self.download {
-            fetch(&spec)?;
+            fetch(&spec, context)?;
         }
         Ok(spec)
     }
 }
 
 #[cfg(feature = "hub")]
-fn fetch(spec: &ModelSpec) -> Result<()> {
+fn fetch(spec: &ModelSpec, context: &Context) -> Result<()> {
     match spec {
         ModelSpec::Hub(model) => {
-            loxia::model::download(model, &NoProgress, &Cancel::new())?;
+            let bar = context.bar(0, "bytes");
+            let downloaded = loxia::model::download(model, &bar, &context.cancel);
+            bar.finish();
+            downloaded?;
         }
         ModelSpec::Towers(query, item) => {
-            fetch(query)?;
-            fetch(item)?;
+            fetch(query, context)?;
+            fetch(item, context)?;
         }
         ModelSpec::Directory(_) => {}
     }
@@ -186,7 +225,7 @@ fn fetch(spec: &ModelSpec) -> Result<()> {
 }
 
 #[cfg(not(feature = "hub"))]
-fn fetch(_spec: &ModelSpec) -> Result<()> {
+fn fetch(_spec: &ModelSpec, _context: &Context) -> Result<()> {
     crate::exit::usage("--download needs a build with the feature hub: cargo install --features hub")
 }
 
@@ -211,6 +250,14 @@ fn data_format(name: &str) -> Result<DataFormat, String> {
 }
 
 impl DataFlags {
+    /// Opens a data set for its queries alone; world and split say nothing about a plain file.
+    pub(crate) fn open_queries(&self, path: &std::path::Path) -> Result<DataSet> {
+        if path.is_dir() {
+            return self.open(path);
+        }
+        DataFlags { world: None, split: None, ..self.clone() }.open(path)
+    }
+
     /// Opens the data set at `path`.
     pub(crate) fn open(&self, path: &std::path::Path) -> Result<DataSet> {
         let options = DataOptions {

@@ -16,6 +16,7 @@ mod embedded;
 mod exit;
 mod flags;
 mod matrix_target;
+mod output;
 mod ranked_output;
 mod report;
 
@@ -42,10 +43,9 @@ fn main() -> ExitCode {
 fn parse() -> anyhow::Result<command::Cli> {
     let arguments: Vec<_> = std::env::args_os().collect();
     let command = config::with_environment(command::Cli::command());
-    let command = match config::path_from(&arguments) {
-        Some(path) => config::with_file(command, &path)?,
-        None => command,
+    let matches = match config::path_from(&arguments) {
+        Some(path) => config::matches_with_file(command, &path, &arguments)?,
+        None => command.try_get_matches_from(arguments)?,
     };
-    let matches = command.try_get_matches_from(arguments)?;
     Ok(command::Cli::from_arg_matches(&matches)?)
 }

@@ -1,4 +1,4 @@
-//! Ranked lists as they leave: a TREC run, JSON lines, or a table on a terminal.
+//! Ranked lists as they leave: a TREC run, JSON, or a table on a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,21 @@ use loxia::core::{Item, Query, RunEntry};
 use loxia::data::write::{JsonRunWriter, TrecRunWriter};
 
 use crate::context::Context;
+use crate::exit::usage;
+use crate::output::Stdout;
 
-/// Receives the queries' lists one after the other, best item first.
-pub(crate) type Sink<'a> = dyn FnMut(&Query, &[(RunEntry, &Item)]) -> Result<()> + 'a;
+/// One query's list, best item first. Texts are asked for only by forms that show them.
+pub(crate) struct RankedList<'a> {
+    /// The query.
+    pub(crate) query: &'a Query,
+    /// Its items.
+    pub(crate) entries: &'a [RunEntry],
+    /// The text of an entry, by its place in `entries`.
+    pub(crate) item: &'a dyn Fn(usize) -> Result<Item>,
+}
+
+/// Receives the lists one after the other.
+pub(crate) type Sink<'a> = dyn FnMut(&RankedList<'_>) -> Result<()> + 'a;
 
 /// Where ranked lists go, and how they are written.
 pub(crate) struct RankedOutput {
@@ -25,6 +37,7 @@ pub(crate) struct RankedOutput {
 enum Form {
     Trec,
     JsonLines,
+    JsonArray,
     Table,
 }
 
@@ -32,8 +45,12 @@ impl RankedOutput {
     /// Decides on the form; an existing file is refused before any work is done.
     pub(crate) fn new(path: &Path, overwrite: bool, tag: &str, context: &Context) -> Result<Self> {
         let stdout = path.as_os_str() == "-";
-        let name = path.to_string_lossy();
-        let form = if name.ends_with(".jsonl") || name.ends_with(".json") || (stdout && context.json) {
+        let extension = path.extension().unwrap_or_default();
+        let form = if extension == "gz" {
+            return usage(format!("{}: runs are written plain; name it without .gz", path.display()));
+        } else if extension == "json" {
+            Form::JsonArray
+        } else if extension == "jsonl" || (stdout && context.json) {
             Form::JsonLines
         } else if stdout && std::io::stdout().is_terminal() {
             Form::Table
@@ -52,15 +69,10 @@ impl RankedOutput {
         self.path.as_os_str() == "-"
     }
 
-    /// Whether a person reads the lists as they come.
-    pub(crate) fn is_shown_to_people(&self) -> bool {
-        self.form == Form::Table
-    }
-
     /// Writes what `fill` sends to its sink; a file appears whole or not at all.
     pub(crate) fn write(&self, fill: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
         if self.is_stdout() {
-            let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+            let mut stdout = std::io::BufWriter::new(Stdout::lock());
             self.send(&mut stdout, fill)?;
             stdout.flush()?;
             return Ok(());
@@ -72,40 +84,37 @@ impl RankedOutput {
         match self.form {
             Form::Trec => {
                 let mut writer = TrecRunWriter::new(output, &self.tag, ' ')?;
-                fill(&mut |query, entries| {
-                    let entries: Vec<RunEntry> = entries.iter().map(|(entry, _)| entry.clone()).collect();
-                    Ok(writer.write(&query.id, &entries)?)
-                })
+                fill(&mut |list| Ok(writer.write(&list.query.id, list.entries)?))
             }
-            Form::JsonLines => {
-                let mut writer = JsonRunWriter::new(output);
-                fill(&mut |query, entries| {
-                    let text = query.text.joined();
-                    for (rank, (entry, item)) in entries.iter().enumerate() {
-                        writer.write(&query.id, Some(&text), rank + 1, entry, Some(item))?;
-                    }
-                    Ok(())
-                })
-            }
-            Form::Table => fill(&mut |query, entries| table(output, query, entries)),
+            Form::JsonLines => json(JsonRunWriter::new(output), fill),
+            Form::JsonArray => json(JsonRunWriter::array(output), fill),
+            Form::Table => fill(&mut |list| table(output, list)),
         }
     }
 }
 
-fn table(output: &mut dyn Write, query: &Query, entries: &[(RunEntry, &Item)]) -> Result<()> {
-    writeln!(output, "{}", query.text.joined())?;
-    let width =
-        entries.iter().map(|(entry, _)| entry.item.as_str().chars().count()).max().unwrap_or(0).min(24);
-    for (rank, (entry, item)) in entries.iter().enumerate() {
-        let text = item.title_and_text();
-        writeln!(
-            output,
-            "{:>5}  {:>9.4}  {:<width$}  {}",
-            rank + 1,
-            entry.score,
-            entry.item,
-            head(&text, 80)
-        )?;
+fn json<W: Write>(
+    mut writer: JsonRunWriter<W>,
+    fill: impl FnOnce(&mut Sink<'_>) -> Result<()>,
+) -> Result<()> {
+    fill(&mut |list| {
+        let text = list.query.text.joined();
+        for (place, entry) in list.entries.iter().enumerate() {
+            let item = (list.item)(place)?;
+            writer.write(&list.query.id, Some(&text), place + 1, entry, Some(&item))?;
+        }
+        Ok(())
+    })?;
+    Ok(writer.finish()?)
+}
+
+fn table(output: &mut dyn Write, list: &RankedList<'_>) -> Result<()> {
+    writeln!(output, "{}", list.query.text.joined())?;
+    let lengths = list.entries.iter().map(|entry| entry.item.as_str().chars().count());
+    let width = lengths.max().unwrap_or(0).min(24);
+    for (place, entry) in list.entries.iter().enumerate() {
+        let text = head(&(list.item)(place)?.title_and_text(), 80);
+        writeln!(output, "{:>5}  {:>9.4}  {:<width$}  {text}", place + 1, entry.score, entry.item)?;
     }
     Ok(())
 }

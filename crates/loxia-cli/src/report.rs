@@ -1,12 +1,12 @@
 //! The summary at the end of a command: a block for people on stderr, or one JSON object.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Map, Value};
 
 use crate::context::Context;
+use crate::output::{print_line, tell};
 
 /// Facts in the order they are told.
 #[derive(Debug, Default)]
@@ -77,22 +77,23 @@ impl Summary {
         if context.json {
             let json = Value::Object(self.json());
             if stdout_taken {
-                eprintln!("{json}");
+                tell(json);
                 return Ok(());
             }
             return print_line(json);
         }
         if self.skipped_count > 0 {
-            eprintln!("skipped {} inputs:", grouped(self.skipped_count));
+            tell(format_args!("skipped {} inputs:", grouped(self.skipped_count)));
             for what in &self.skipped {
-                eprintln!("  {what}");
+                tell(format_args!("  {what}"));
             }
             if self.skipped_count as usize > self.skipped.len() {
-                eprintln!("  and {} more", grouped(self.skipped_count - self.skipped.len() as u64));
+                let more = self.skipped_count - self.skipped.len() as u64;
+                tell(format_args!("  and {} more", grouped(more)));
             }
         }
         if !context.quiet {
-            self.lines().for_each(|line| eprintln!("{line}"));
+            self.lines().for_each(tell);
         }
         Ok(())
     }
@@ -118,13 +119,11 @@ impl Summary {
         let mut map: Map<String, Value> =
             self.facts.iter().map(|(name, _, value)| (name.replace(' ', "_"), value.clone())).collect();
         map.insert("skipped".into(), self.skipped_count.into());
+        if self.skipped_count > 0 {
+            map.insert("skipped_inputs".into(), self.skipped.clone().into());
+        }
         map
     }
-}
-
-/// A line of results on stdout. A reader that went away is an error here (and success in the end), not a panic.
-pub(crate) fn print_line(line: impl std::fmt::Display) -> Result<()> {
-    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
 /// `1234567` as `1,234,567`.

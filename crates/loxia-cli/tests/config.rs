@@ -30,7 +30,7 @@ fn a_wrong_key_in_the_file_is_named() {
     let file = scratch.path().join("loxia.toml");
     std::fs::write(&file, "modle = 'x'\n").unwrap();
     run(&["doctor", "--config", &file.display().to_string()])
-        .fails_with(1, &["loxia.toml", "modle is no flag"]);
+        .fails_with(2, &["loxia.toml", "modle is no flag"]);
 }
 
 #[test]
@@ -64,6 +64,42 @@ fn the_doctor_finds_right_scores_with_every_kernel() {
     let mut command = loxia();
     command.arg("doctor").env("LOXIA_KERNEL", "abacus");
     Said::of(command.output().unwrap()).fails_with(1, &["abacus", "portable"]);
+}
+
+#[test]
+fn ctrl_c_ends_with_130_whatever_is_going_on() {
+    use std::process::Stdio;
+    let mut command = loxia();
+    command.args(["rerank", "--model", &model(), "--query", "x", "--data", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = crate::program::beir(scratch.path(), 3).display().to_string();
+    let output = scratch.path().join("out").display().to_string();
+    run(&["score", "--model", &model(), "--data", &data, "--output", &output, "--pooling", "mean"])
+        .fails_with(2, &["--pooling"]);
+    run(&["score", "--model", &model(), "--data", &data, "--output", &output, "--label", "1"])
+        .fails_with(2, &["--label"]);
+    run(&[
+        "embed",
+        "--model",
+        &crate::program::dual(),
+        "--data",
+        &data,
+        "--side",
+        "item",
+        "--output",
+        &output,
+        "--activation",
+        "sigmoid",
+    ])
+    .fails_with(2, &["--activation"]);
 }
 
 #[test]

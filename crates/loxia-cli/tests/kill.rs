@@ -53,7 +53,7 @@ fn kill_and_resume_ends_with_the_same_bytes() {
     let expected = content(&output);
     std::fs::rename(&output, scratch.path().join("unbroken")).unwrap();
 
-    let mut killed = 0;
+    let (mut killed, mut between_tiles) = (0, 0);
     let mut stream = loxia::core::Seed(u64::from(std::process::id())).stream("kill");
     for round in 0..KILLS {
         let mut child = command(&output, false).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -62,10 +62,12 @@ fn kill_and_resume_ends_with_the_same_bytes() {
         let finished = child.wait().unwrap().success();
         killed += u32::from(!finished);
         let partial = scratch.path().join("scores.partial");
+        let partial_left = partial.exists();
         let durable = durable_tiles(&partial);
         let resumed = Said::of(command(&output, true).output().unwrap());
         assert_eq!(resumed.code, 0, "round {round}: {}", resumed.stderr);
-        if !finished && output.exists() && durable > 0 {
+        if !finished && durable > 0 && partial_left {
+            between_tiles += 1;
             let computed = resumed.json()["tiles_computed"].as_u64().unwrap();
             assert_eq!(computed, tiles - durable, "round {round}: a durable tile was computed again");
         }
@@ -77,4 +79,5 @@ fn kill_and_resume_ends_with_the_same_bytes() {
         std::fs::remove_dir_all(&output).unwrap();
     }
     assert!(killed >= KILLS / 2, "only {killed} of {KILLS} were killed before they ended");
+    assert!(between_tiles >= 3, "only {between_tiles} of {KILLS} were killed between two tiles");
 }

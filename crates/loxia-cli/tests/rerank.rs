@@ -154,10 +154,35 @@ fn unknown_ids_are_skipped_counted_and_change_the_exit_code() {
 }
 
 #[test]
+fn texts_that_a_run_lacks_come_from_the_data_set() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 5);
+    let file = scratch.path().join("run.jsonl");
+    let lines = concat!(
+        r#"{"qid":"q1","query":"run across","docno":"elsewhere","text":"to run"}"#,
+        "\n",
+        r#"{"qid":"q1","docno":"d1"}"#,
+        "\n",
+    );
+    std::fs::write(&file, lines).unwrap();
+    let arguments = [
+        "rerank",
+        "--quiet",
+        "--model",
+        &model(),
+        "--run",
+        &file.display().to_string(),
+        "--data",
+        &data.display().to_string(),
+    ];
+    assert_eq!(trec(&succeed(&arguments).stdout).len(), 2);
+}
+
+#[test]
 fn a_run_without_texts_asks_for_the_data_set() {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("run");
     std::fs::write(&file, "q1 Q0 d1 1 2 x\n").unwrap();
     run(&["rerank", "--model", &model(), "--run", &file.display().to_string()])
-        .fails_with(2, &["has no texts of queries", "--data"]);
+        .fails_with(2, &["lacks texts of queries", "--data"]);
 }

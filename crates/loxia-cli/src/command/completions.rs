@@ -1,5 +1,6 @@
 //! `loxia completions` and `loxia man`: what packagers and shells want.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
@@ -7,6 +8,7 @@ use clap::{Args, CommandFactory};
 
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::output::Stdout;
 
 /// Write shell completions to stdout.
 #[derive(Debug, Args)]
@@ -27,7 +29,11 @@ pub(crate) struct ManFlags {
 /// Prints the completions of a shell.
 pub(crate) fn completions(flags: CompletionFlags) -> Result<Outcome> {
     let mut command = super::Cli::command();
-    clap_complete::generate(flags.shell, &mut command, "loxia", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(flags.shell, &mut command, "loxia", &mut script);
+    let mut stdout = Stdout::lock();
+    stdout.write_all(&script)?;
+    stdout.flush()?;
     Ok(Outcome::Done)
 }
 

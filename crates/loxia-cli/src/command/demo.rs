@@ -1,6 +1,6 @@
 //! `loxia demo`: the main job on an embedded default, with nothing to download.
 //!
-//! For a few mentions of verbs the dual encoder retrieves ten senses out of 1,408 and the cross-encoder puts
+//! For a few mentions of verbs the dual encoder retrieves eight senses out of 1,408 and the cross-encoder puts
 //! them into its own order.
 
 use anyhow::Result;
@@ -12,8 +12,8 @@ use loxia::model::{CrossEncoder, ModelOptions, TextEncoder};
 use crate::context::Context;
 use crate::embedded::Embedded;
 use crate::exit::Outcome;
+use crate::output::print_line;
 use crate::ranked_output::head;
-use crate::report::print_line;
 
 /// See Loxia work on embedded models and data.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ pub(crate) fn run(_flags: DemoFlags, context: &Context) -> Result<Outcome> {
             .and_then(|gold| items.position(gold.item.as_str()));
         let before = nearest(&dual, &query, &vectors, context)?;
         let after = reranked(&cross, &query, items, &before, context)?;
-        show(&query, items, &before, &after, gold)?;
+        show(&query, items, &before, &after, gold, context)?;
     }
     Ok(Outcome::Done)
 }
@@ -87,19 +87,28 @@ fn show(
     before: &[u32],
     after: &[(u32, f32)],
     gold: Option<u32>,
+    context: &Context,
 ) -> Result<()> {
     let asked = match &query.text {
         QueryText::Mention { left, mention, right } => format!("{left} [[{mention}]] {right}"),
         QueryText::Plain(text) => text.clone(),
     };
-    print_line(format_args!("\n{}", asked.trim()))?;
-    print_line("  before  after    score  sense (* is the one meant)")?;
-    for (rank, &(item, score)) in after.iter().enumerate() {
+    let asked = asked.trim();
+    if !context.json {
+        print_line(format_args!("\n{asked}"))?;
+        print_line("  before  after    score  sense (* is the one meant)")?;
+    }
+    for (rank, &(item, score)) in (1..).zip(after) {
         let earlier = before.iter().position(|&other| other == item).map_or(0, |place| place + 1);
-        let mark = if gold == Some(item) { '*' } else { ' ' };
-        let text = items.get(item)?.text;
-        let text = head(&text, 76);
-        print_line(format_args!("  {earlier:>6}  {:>5}  {score:>7.2} {mark} {text}", rank + 1))?;
+        let (meant, text) = (gold == Some(item), items.get(item)?.text);
+        if context.json {
+            print_line(serde_json::json!({
+                "query": asked, "before": earlier, "after": rank, "score": score, "sense": text, "meant": meant,
+            }))?;
+        } else {
+            let (mark, text) = (if meant { '*' } else { ' ' }, head(&text, 76));
+            print_line(format_args!("  {earlier:>6}  {rank:>5}  {score:>7.2} {mark} {text}"))?;
+        }
     }
     Ok(())
 }

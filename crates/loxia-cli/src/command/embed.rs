@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use loxia::core::IdTable;
 use loxia::core::matrix::{EMBEDDINGS_KIND, MatrixSpec, MatrixWriter, TileShape};
@@ -16,7 +16,7 @@ use loxia::model::{Embeddings, TextEncoder};
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, OutputFlags, Positions};
-use crate::matrix_target::MatrixTarget;
+use crate::matrix_target::{MatrixTarget, command_line};
 use crate::report::Summary;
 
 /// Texts in one tile: a second or so of work, and room for batches of one length.
@@ -45,7 +45,7 @@ pub(crate) struct EmbedFlags {
     #[arg(long, value_name = "A..B")]
     rows: Option<Positions>,
     /// Go on with an unfinished output
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(long)]
     resume: bool,
     #[command(flatten)]
     output: OutputFlags,
@@ -66,7 +66,7 @@ enum Side {
 
 /// Runs the command.
 pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
-    let target = MatrixTarget::new(&flags.output, flags.resume)?;
+    let target = MatrixTarget::new(&flags.output, flags.resume, true)?;
     if target.is_complete() {
         context.say(format_args!("{} is complete; nothing to do", target.shown()));
         return Ok(Outcome::Done);
@@ -80,7 +80,7 @@ pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
     if rows.is_empty() {
         return usage(format!("nothing to embed: the data set has no {}", texts.plural));
     }
-    let encoder = flags.model_flags.text_encoder(&flags.model)?;
+    let encoder = flags.model_flags.text_encoder(&flags.model, context)?;
     let info = encoder.info()?;
     let row_ids = crate::flags::ids_of(texts.ids, rows.clone())?;
     let dimensions: Vec<String> = (0..encoder.dim()).map(|dimension| dimension.to_string()).collect();
@@ -91,13 +91,14 @@ pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
         .digest("model", &info.digest)
         .digest("texts", texts.digest)
         .digest("side", texts.plural)
-        .command(std::env::args().collect::<Vec<_>>().join(" "));
+        .command(command_line());
     let mut summary = Summary::default();
     summary.fact("model", info.name).fact(texts.plural, rows.len()).fact("dimensions", encoder.dim());
     if let Some(writer) = target.writer(&spec)? {
-        fill(writer, &encoder, &texts, rows.start, context, &mut summary)?;
+        fill(writer, &encoder, &texts, rows.start, context, &mut summary)
+            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
     }
-    target.deliver(EMBEDDINGS_KIND, true)?;
+    target.deliver(EMBEDDINGS_KIND)?;
     summary.fact("output", target.shown()).print(context, false)?;
     Ok(summary.outcome())
 }

@@ -1,6 +1,6 @@
 //! `loxia model`: look into model directories, convert checkpoints, check that a model can be trusted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -9,7 +9,8 @@ use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, Va
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{ModelFlags, OutputFlags};
-use crate::report::{Summary, grouped, print_line};
+use crate::output::print_line;
+use crate::report::{Summary, grouped};
 
 /// Look into, convert and check models.
 #[derive(Debug, Subcommand)]
@@ -76,7 +77,7 @@ pub(crate) fn run(command: ModelCommand, context: &Context) -> Result<Outcome> {
 }
 
 fn inspect(flags: InspectFlags, context: &Context) -> Result<Outcome> {
-    let spec = flags.model_flags.spec(&flags.model)?;
+    let spec = flags.model_flags.spec(&flags.model, context)?;
     let model = loxia::model::inspect(&spec, &flags.model_flags.options())?;
     if context.json {
         print_line(serde_json::to_string(&model)?)?;
@@ -170,17 +171,26 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     }
     let save = SaveOptions { half: flags.half, existing: flags.output.existing() };
     let mut summary = Summary::default();
-    let model_options = flags.model_flags.options();
-    if flags.input.is_dir() && !has_torch_weights(&flags.input) {
-        let spec = flags.input.as_path().into();
-        let model = loxia::model::inspect(&spec, &model_options)?;
+    if flags.input.is_dir() && has_safetensors(&flags.input) {
+        if flags.base.is_some() {
+            return usage(
+                "--base is for checkpoint files; a directory brings its own configuration and tokenizer",
+            );
+        }
+        let (spec, options) = (flags.input.as_path().into(), flags.model_flags.options());
+        let model = loxia::model::inspect(&spec, &options)?;
         if model.variant == Variant::Dual {
-            loxia::model::save_text_encoder(&spec, &model_options, &flags.output.output, &save)?;
+            loxia::model::save_text_encoder(&spec, &options, &flags.output.output, &save)?;
         } else {
-            loxia::model::save_cross_encoder(&spec, &model_options, &flags.output.output, &save)?;
+            loxia::model::save_cross_encoder(&spec, &options, &flags.output.output, &save)?;
         }
         summary.fact("source", "model directory").fact("variant", model.variant.name());
     } else {
+        if let Some(name) = flags.model_flags.given().first() {
+            return usage(format!(
+                "--{name} cannot change what a checkpoint was trained with; convert it first, then convert the result"
+            ));
+        }
         let options = ConvertOptions { base: flags.base.clone(), save };
         let done = loxia::model::convert(&flags.input, &flags.output.output, &options)?;
         summary.fact("source", done.source).fact("tensors", done.tensors);
@@ -194,17 +204,18 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn has_torch_weights(directory: &std::path::Path) -> bool {
-    let holds = |name: &str| directory.join(name).exists();
-    !holds("model.safetensors")
-        && !holds("model.safetensors.index.json")
-        && !holds("loxia.json")
-        && !holds("modules.json")
-        || holds("pytorch_model.bin") && !holds("model.safetensors")
+/// Whether a directory, or the transformer inside a sentence-transformers one, has safetensors already.
+fn has_safetensors(directory: &Path) -> bool {
+    let holds = |directory: &Path| {
+        ["model.safetensors", "model.safetensors.index.json", "loxia.json"]
+            .iter()
+            .any(|name| directory.join(name).exists())
+    };
+    holds(directory) || holds(&directory.join("0_Transformer"))
 }
 
 fn check(flags: CheckFlags, context: &Context) -> Result<Outcome> {
-    let spec = flags.model_flags.spec(&flags.model)?;
+    let spec = flags.model_flags.spec(&flags.model, context)?;
     let lines = loxia::model::check(&spec, &flags.model_flags.options())?;
     if context.json {
         print_line(serde_json::to_string(&lines)?)?;

@@ -3,19 +3,20 @@
 //! One query with documents from a file, or a whole run. Runs are scored many queries at a time: the pairs of
 //! several queries fill common batches, and texts are read for those queries only.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use loxia::core::{Cost, Item, PairScorer, Query, QueryId, Run, RunEntry};
 use loxia::data::write::best_first;
-use loxia::data::{DataSet, ItemStore, QueryStore, ReadOptions, RunFile, read_run};
+use loxia::data::{DataSet, QueryStore, ReadOptions, Record, RunFile, Store, read_run};
 
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, query_text, shortest};
-use crate::ranked_output::RankedOutput;
+use crate::ranked_output::{RankedList, RankedOutput, Sink};
 use crate::report::Summary;
 
 /// Pairs that are scored in one go: enough to fill batches across queries, few enough to hold the texts.
@@ -30,16 +31,16 @@ const PAIRS_AT_ONCE: usize = 1 << 14;
   grep -i bird notes.txt | loxia rerank --model MODEL_DIR --query \"how do crossbills feed\" --data -
 
 A run is a TREC run (texts come from --data) or JSON / JSON lines with qid, query, docno, text and, where known,
-rank and score; any of them may be gzipped. An output name ending in .jsonl gets JSON lines with the texts,
-any other a TREC run.")]
+rank and score; any of them may be gzipped. An output name ending in .jsonl gets JSON lines with the texts, one
+ending in .json a JSON array, any other a TREC run.")]
 pub(crate) struct RerankFlags {
     /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
     #[arg(long, value_name = "DIR")]
     model: String,
     /// Candidates: a TREC run, JSON or JSON lines, plain or gzip
-    #[arg(long, value_name = "FILE", conflicts_with = "query", required_unless_present = "query")]
+    #[arg(long, value_name = "FILE", conflicts_with = "query")]
     run: Option<PathBuf>,
-    /// One query, for the documents of --data
+    /// One query, for the documents of --data; "left [[mention]] right" is a mention in its context
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
     /// Texts for a run without them; with --query the documents (one a line, jsonl, tsv or a data set; - is stdin)
@@ -72,21 +73,31 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
     // The output is checked first: hours of scoring must not end in a refusal.
     let output = RankedOutput::new(&flags.output, flags.overwrite, &flags.tag, context)?;
     let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
-    let candidates = match (&flags.query, &flags.run) {
-        (Some(text), _) => Candidates::of_query(text, data.as_ref())?,
-        (None, Some(path)) => Candidates::of_run(path, data.as_ref(), &mut summary)?,
+    let typed = flags.query.as_deref().map(typed_query).transpose()?;
+    let file = match (&typed, &flags.run) {
+        (Some(_), Some(_)) => return usage("--query and --run exclude each other"),
         (None, None) => return usage("give --run FILE, or --query TEXT with --data FILE"),
+        (Some(_), None) => None,
+        (None, Some(path)) => Some((path, read_run(path, &ReadOptions::default())?)),
     };
-    let mut work = candidates.lists(flags.depth, &mut summary)?;
-    let scorer = flags.model_flags.cross_encoder(&flags.model)?;
-    let total = work.iter().map(|list| list.items.len() as u64).sum();
+    let candidates = match (&typed, &file) {
+        (_, Some((path, file))) => {
+            summary.count("duplicates dropped", file.duplicates.count);
+            Candidates::of_run(path, file, data.as_ref())?
+        }
+        (Some(queries), None) => Candidates::of_query(queries, data.as_ref())?,
+        (None, None) => unreachable!("refused above"),
+    };
+    let lists = candidates.lists(flags.depth, &mut summary)?;
+    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
+    let total = lists.iter().map(|list| list.items.len() as u64).sum();
     let bar = context.bar(total, "pairs");
     let mut cost = Cost::default();
     output.write(|out| {
-        let mut rest = work.as_mut_slice();
+        let mut rest = lists.as_slice();
         while !rest.is_empty() {
-            let (now, later) = rest.split_at_mut(queries_at_once(rest));
-            cost += rerank_lists(now, &candidates, &scorer, &bar, context, out)?;
+            let (now, later) = rest.split_at(queries_at_once(rest));
+            rerank_lists(now, &candidates, &scorer, &bar, context, &mut cost, out)?;
             rest = later;
         }
         Ok(())
@@ -94,16 +105,23 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
     let (done, took) = bar.finish();
     summary
         .fact("model", scorer.info().name)
-        .fact("queries", work.len())
+        .fact("queries", lists.len())
         .fact("pairs", cost.pairs)
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
         .rate("pairs", done, took)
         .fact("output", flags.output.display().to_string());
-    if !(output.is_shown_to_people() && summary.outcome() == Outcome::Done) {
-        summary.print(context, output.is_stdout())?;
-    }
+    summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())
+}
+
+/// The query of `--query`.
+fn typed_query(text: &str) -> Result<QueryStore> {
+    let query = Query { id: QueryId::from("query"), text: query_text(text) };
+    if query.text.is_blank() {
+        return usage("--query is empty; there is nothing to rank by");
+    }
+    Ok(QueryStore::from_records(vec![query])?)
 }
 
 /// How many of the next lists are scored together: at least one.
@@ -118,150 +136,136 @@ fn queries_at_once(lists: &[CandidateList]) -> usize {
 
 /// Scores some queries' candidates and writes them in their new order.
 fn rerank_lists(
-    lists: &mut [CandidateList],
+    lists: &[CandidateList],
     candidates: &Candidates<'_>,
     scorer: &dyn PairScorer,
     bar: &Bar,
     context: &Context,
-    out: &mut dyn FnMut(&Query, &[(RunEntry, &Item)]) -> Result<()>,
-) -> Result<Cost> {
-    let mut queries = Vec::new();
-    let mut items: Vec<Item> = Vec::new();
-    let mut place_of: HashMap<u32, u32> = HashMap::new();
-    let mut pairs = Vec::new();
-    for (index, list) in lists.iter().enumerate() {
-        queries.push(candidates.queries().get(list.query)?);
-        for &item in &list.items {
-            let place = match place_of.get(&item) {
-                Some(&place) => place,
-                None => {
-                    items.push(candidates.items().get(item)?);
-                    place_of.insert(item, items.len() as u32 - 1);
-                    items.len() as u32 - 1
-                }
-            };
-            pairs.push((index as u32, place));
-        }
-    }
+    cost: &mut Cost,
+    out: &mut Sink<'_>,
+) -> Result<()> {
+    let queries: Vec<Query> =
+        lists.iter().map(|list| candidates.queries.get(list.query)).collect::<Result<_>>()?;
+    let pairs: Vec<(u32, Place)> = (0..)
+        .zip(lists)
+        .flat_map(|(query, list)| list.items.iter().map(move |&item| (query, item)))
+        .collect();
     let mut scores = vec![0.0; pairs.len()];
-    let cost = scorer.score(&queries, &items, &pairs, &mut scores, bar, &context.cancel)?;
-    let mut start = 0;
-    for (list, query) in lists.iter().zip(&queries) {
-        let end = start + list.items.len();
-        let mut ranked: Vec<(f32, &Item)> =
-            (start..end).map(|pair| (scores[pair], &items[pairs[pair].1 as usize])).collect();
-        // Stable: equal scores keep the first stage's order.
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let entries: Vec<(RunEntry, &Item)> = ranked
-            .into_iter()
-            .map(|(score, item)| (RunEntry { item: item.id.clone(), score: shortest(score) }, item))
-            .collect();
-        out(query, &entries)?;
-        start = end;
+    // Several queries fit into one piece; a list longer than that is scored piece by piece.
+    for (pairs, scores) in pairs.chunks(PAIRS_AT_ONCE).zip(scores.chunks_mut(PAIRS_AT_ONCE)) {
+        let mut texts: IndexMap<Place, Item> = IndexMap::new();
+        let mut numbered = Vec::with_capacity(pairs.len());
+        for &(query, place) in pairs {
+            let entry = texts.entry(place);
+            numbered.push((query, entry.index() as u32));
+            if let Entry::Vacant(entry) = entry {
+                entry.insert(candidates.items.get(place)?);
+            }
+        }
+        let texts: Vec<Item> = texts.into_values().collect();
+        *cost += scorer.score(&queries, &texts, &numbered, scores, bar, &context.cancel)?;
     }
-    Ok(cost)
+    let mut rest = scores.as_slice();
+    for (list, query) in lists.iter().zip(&queries) {
+        let (scores, later) = rest.split_at(list.items.len());
+        rest = later;
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        // Stable: equal scores keep the first stage's order.
+        order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+        let entries: Vec<RunEntry> = order
+            .iter()
+            .map(|&n| RunEntry {
+                item: candidates.items.id(list.items[n]).into(),
+                score: shortest(scores[n]),
+            })
+            .collect();
+        let item = |place: usize| candidates.items.get(list.items[order[place]]);
+        out(&RankedList { query, entries: &entries, item: &item })?;
+    }
+    Ok(())
 }
 
-/// A query, by position, and what is to be reranked for it, by position.
+/// A query and what is to be reranked for it.
 struct CandidateList {
-    query: u32,
-    items: Vec<u32>,
+    query: Place,
+    items: Vec<Place>,
 }
 
 /// What is to be reranked, and where its texts are.
-enum Candidates<'a> {
-    Query { queries: QueryStore, items: &'a ItemStore },
-    Run { file: RunFile, data: Option<&'a DataSet> },
+struct Candidates<'a> {
+    queries: Sources<'a, Query>,
+    items: Sources<'a, Item>,
+    /// `None`: one query with all items.
+    run: Option<&'a Run>,
 }
 
 impl<'a> Candidates<'a> {
-    fn of_query(text: &str, data: Option<&'a DataSet>) -> Result<Self> {
-        let query = Query { id: QueryId::from("query"), text: query_text(text) };
-        if query.text.is_blank() {
-            return usage("--query is empty; there is nothing to rank by");
-        }
+    /// Every item of a data set for one query.
+    fn of_query(queries: &'a QueryStore, data: Option<&'a DataSet>) -> Result<Self> {
         let Some(data) = data else {
             return usage("--query needs the documents: --data FILE (one a line, jsonl or tsv; - is stdin)");
         };
-        Ok(Candidates::Query { queries: QueryStore::from_records(vec![query])?, items: data.items()? })
+        let items = data.items()?;
+        if items.is_empty() {
+            anyhow::bail!("{}: no documents to rank", data.path().display());
+        }
+        Ok(Candidates { queries: Sources(vec![queries]), items: Sources(vec![items]), run: None })
     }
 
-    fn of_run(path: &Path, data: Option<&'a DataSet>, summary: &mut Summary) -> Result<Self> {
-        let file = read_run(path, &ReadOptions::default())?;
+    /// The lists of a run. Texts come from the run itself and, where it has none, from the data set.
+    fn of_run(path: &Path, file: &'a RunFile, data: Option<&'a DataSet>) -> Result<Self> {
         if file.run.is_empty() {
             anyhow::bail!("{}: the run is empty", path.display());
         }
-        for (what, missing) in
-            [("queries", file.texts.queries.is_none()), ("documents", file.texts.items.is_none())]
-        {
-            if missing && data.is_none() {
+        let mut queries = Sources(file.texts.queries.iter().collect());
+        let mut items = Sources(file.texts.items.iter().collect());
+        let lacks_queries = file.run.iter().any(|(id, _)| queries.find(id.as_str()).is_none());
+        let lacks_items = file
+            .run
+            .iter()
+            .any(|(_, entries)| entries.iter().any(|entry| items.find(entry.item.as_str()).is_none()));
+        for (what, lacking) in [("queries", lacks_queries), ("documents", lacks_items)] {
+            if lacking && data.is_none() {
+                let path = path.display();
                 return usage(format!(
-                    "{} has no texts of {what}; give the data set they are in with --data",
-                    path.display()
+                    "{path} lacks texts of {what}; give the data set they are in with --data"
                 ));
             }
         }
-        summary.count("duplicates dropped", file.duplicates.count);
-        let candidates = Candidates::Run { file, data };
-        // Opens the stores now, so that the accessors below cannot fail.
-        if let Candidates::Run { file, data: Some(data) } = &candidates {
-            if file.texts.queries.is_none() {
-                data.queries().context("the run's queries are looked up in --data")?;
+        if let Some(data) = data {
+            if lacks_queries {
+                queries.0.push(data.queries().context("the run's queries are looked up in --data")?);
             }
-            if file.texts.items.is_none() {
-                data.items()?;
+            if lacks_items {
+                items.0.push(data.items()?);
             }
         }
-        Ok(candidates)
-    }
-
-    fn queries(&self) -> &QueryStore {
-        match self {
-            Candidates::Query { queries, .. } => queries,
-            Candidates::Run { file, data } => file.texts.queries.as_ref().unwrap_or_else(|| {
-                data.and_then(|data| data.queries().ok()).expect("opened when the run was read")
-            }),
-        }
-    }
-
-    fn items(&self) -> &ItemStore {
-        match self {
-            Candidates::Query { items, .. } => items,
-            Candidates::Run { file, data } => file.texts.items.as_ref().unwrap_or_else(|| {
-                data.and_then(|data| data.items().ok()).expect("opened when the run was read")
-            }),
-        }
+        Ok(Candidates { queries, items, run: Some(&file.run) })
     }
 
     /// The lists to rerank; what cannot be is counted as skipped.
     fn lists(&self, depth: Option<usize>, summary: &mut Summary) -> Result<Vec<CandidateList>> {
         let depth = depth.unwrap_or(usize::MAX);
-        match self {
-            Candidates::Query { items, .. } => {
-                summary.count("beyond depth", items.len().saturating_sub(depth) as u64);
-                Ok(vec![CandidateList { query: 0, items: (0..items.len().min(depth) as u32).collect() }])
-            }
-            Candidates::Run { file, .. } => self.lists_of(&file.run, depth, summary),
-        }
-    }
-
-    fn lists_of(&self, run: &Run, depth: usize, summary: &mut Summary) -> Result<Vec<CandidateList>> {
-        let (queries, items) = (self.queries(), self.items());
+        let Some(run) = self.run else {
+            let items: Vec<Place> = self.items.all().take(depth).collect();
+            summary.count("beyond depth", (self.items.all().count() - items.len()) as u64);
+            return Ok(vec![CandidateList { query: Place { source: 0, position: 0 }, items }]);
+        };
         let mut lists = Vec::with_capacity(run.len());
         let mut beyond = 0;
         for (id, entries) in run.iter() {
-            let Some(query) = queries.position(id.as_str()) else {
+            let Some(query) = self.queries.find(id.as_str()) else {
                 summary.skip(format!("query {id:?}: not in the data set"));
                 continue;
             };
-            if queries.get(query)?.text.is_blank() {
+            if self.queries.get(query)?.text.is_blank() {
                 summary.skip(format!("query {id:?}: its text is empty"));
                 continue;
             }
             beyond += entries.len().saturating_sub(depth) as u64;
             let mut list = CandidateList { query, items: Vec::new() };
             for entry in best_first(entries).into_iter().take(depth) {
-                match items.position(entry.item.as_str()) {
+                match self.items.find(entry.item.as_str()) {
                     Some(item) => list.items.push(item),
                     None => {
                         summary.skip(format!("item {:?} of query {id:?}: not in the data set", entry.item))
@@ -277,5 +281,36 @@ impl<'a> Candidates<'a> {
             anyhow::bail!("nothing to rerank: none of the run's queries and items are in the data set");
         }
         Ok(lists)
+    }
+}
+
+/// Stores that are asked one after the other.
+struct Sources<'a, T>(Vec<&'a Store<T>>);
+
+/// Where a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    source: u32,
+    position: u32,
+}
+
+impl<T: Record> Sources<'_, T> {
+    fn find(&self, id: &str) -> Option<Place> {
+        (0..)
+            .zip(&self.0)
+            .find_map(|(source, store)| store.position(id).map(|position| Place { source, position }))
+    }
+
+    fn get(&self, place: Place) -> Result<T> {
+        Ok(self.0[place.source as usize].get(place.position)?)
+    }
+
+    fn id(&self, place: Place) -> &str {
+        self.0[place.source as usize].ids().get(place.position)
+    }
+
+    /// Every text of the first store.
+    fn all(&self) -> impl Iterator<Item = Place> {
+        (0..self.0[0].len() as u32).map(|position| Place { source: 0, position })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::core::matrix::{EMBEDDINGS_KIND, ScoreMatrix};
-use loxia::core::{Item, RunEntry, TopK};
+use loxia::core::{Progress, RunEntry, Scored, TopK};
 use loxia::data::{ItemStore, QueryStore};
 use loxia::model::{Similarity, TextEncoder};
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions, shortest};
-use crate::ranked_output::RankedOutput;
+use crate::ranked_output::{RankedList, RankedOutput};
 use crate::report::Summary;
 
 /// Items whose vectors are held at once.
@@ -81,16 +81,17 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
     if rows.is_empty() || items.is_empty() {
         return usage(format!("nothing to retrieve: {} queries, {} items", rows.len(), items.len()));
     }
-    let encoder = flags.model_flags.text_encoder(&flags.dual)?;
+    let encoder = flags.model_flags.text_encoder(&flags.dual, context)?;
     let stored = match &flags.vectors {
         Some(path) => Some(StoredVectors::open(path, items, &encoder)?),
         None => None,
     };
     let mut summary = Summary::default();
-    let bar = context.bar((rows.len() + items.len()) as u64, "texts");
-    let queries_read = read_queries(queries, rows.clone(), &mut summary)?;
-    let query_vectors = encoder.encode_queries(&queries_read, &bar, &context.cancel)?;
-    let mut query_vectors = query_vectors.vectors;
+    let queries_read = read_queries(queries, rows, &mut summary)?;
+    let bar = context.bar((queries_read.len() + items.len()) as u64, "texts");
+    let embedded = encoder.encode_queries(&queries_read, &bar, &context.cancel)?;
+    let (mut tokens, mut truncated) = (embedded.tokens, embedded.truncated);
+    let mut query_vectors = embedded.vectors;
     let cosine = encoder.similarity() == Similarity::Cosine;
     if cosine {
         normalise(&mut query_vectors, encoder.dim());
@@ -100,8 +101,16 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
         context.cancel.check()?;
         let range = start..(start + ITEMS_AT_ONCE).min(items.len());
         let mut vectors = match &stored {
-            Some(stored) => stored.rows(range.clone())?,
-            None => encoder.encode_items(&items.read(range.clone())?, &bar, &context.cancel)?.vectors,
+            Some(stored) => {
+                bar.advance(range.len() as u64);
+                stored.rows(range)?
+            }
+            None => {
+                let embedded = encoder.encode_items(&items.read(range)?, &bar, &context.cancel)?;
+                tokens += embedded.tokens;
+                truncated += embedded.truncated;
+                embedded.vectors
+            }
         };
         if cosine {
             normalise(&mut vectors, encoder.dim());
@@ -116,17 +125,13 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
     output.write(|out| {
         for (query, top) in queries_read.iter().zip(best) {
             let ranking = top.into_ranking();
-            let texts: Vec<Item> =
-                ranking.items().map(|item| item_for(items, item)).collect::<Result<_>>()?;
-            let entries: Vec<(RunEntry, &Item)> = ranking
-                .as_slice()
-                .iter()
-                .zip(&texts)
-                .map(|(scored, item)| {
-                    (RunEntry { item: item.id.clone(), score: shortest(scored.score) }, item)
-                })
-                .collect();
-            out(query, &entries)?;
+            let entry = |scored: &Scored| RunEntry {
+                item: items.ids().get(scored.item).into(),
+                score: shortest(scored.score),
+            };
+            let entries: Vec<RunEntry> = ranking.as_slice().iter().map(entry).collect();
+            let item = |place: usize| Ok(items.get(ranking.as_slice()[place].item)?);
+            out(&RankedList { query, entries: &entries, item: &item })?;
         }
         Ok(())
     })?;
@@ -135,6 +140,8 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
         .fact("similarity", encoder.similarity().name())
         .fact("queries", queries_read.len())
         .fact("items", items.len())
+        .fact("tokens", tokens)
+        .count("truncated texts", truncated)
         .rate("texts", done, took)
         .fact("output", flags.output.display().to_string())
         .print(context, output.is_stdout())?;
@@ -155,10 +162,6 @@ fn read_queries(
         !blank
     });
     Ok(read)
-}
-
-fn item_for(items: &ItemStore, position: u32) -> Result<Item> {
-    Ok(items.get(position)?)
 }
 
 /// Vectors made earlier, checked to be those of these items and this model.

@@ -4,6 +4,7 @@
 //! the tile in flight and `--resume` goes on from there to the same bytes. Texts are read tile by tile too:
 //! memory does not grow with the collection beyond its ids.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -15,8 +16,11 @@ use loxia::data::{ItemStore, QueryStore};
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, OutputFlags, Positions, ids_of};
-use crate::matrix_target::MatrixTarget;
+use crate::matrix_target::{MatrixTarget, command_line};
 use crate::report::{Summary, grouped};
+
+/// Items whose texts are held at once; a tile of few rows has many more.
+const ITEMS_AT_ONCE: usize = 1024;
 
 /// Score every query against every item with a cross-encoder.
 ///
@@ -47,7 +51,7 @@ pub(crate) struct ScoreFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tile_pairs: Option<u32>,
     /// Go on with an unfinished output
-    #[arg(long, conflicts_with = "overwrite")]
+    #[arg(long)]
     resume: bool,
     #[command(flatten)]
     output: OutputFlags,
@@ -59,14 +63,14 @@ pub(crate) struct ScoreFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
-    let target = MatrixTarget::new(&flags.output, flags.resume)?;
+    let target = MatrixTarget::new(&flags.output, flags.resume, false)?;
     if target.is_complete() {
         context.say(format_args!("{} is complete; nothing to do", target.shown()));
         return Ok(Outcome::Done);
     }
 
     let data = flags.data_flags.open(&flags.data)?;
-    let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+    let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
     let queries = query_data.as_ref().unwrap_or(&data).queries()?;
     let items = Columns::choose(data.items()?, flags.items.as_deref())?;
     let rows = match &flags.rows {
@@ -78,14 +82,14 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     }
     refuse_blank(queries, rows.clone())?;
 
-    let scorer = flags.model_flags.cross_encoder(&flags.model)?;
+    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     let row_ids = ids_of(queries.ids(), rows.clone())?;
     let col_ids = items.ids()?;
     let mut spec = MatrixSpec::dense(&row_ids, col_ids.as_ref().unwrap_or(items.store.ids()))
         .digest("model", scorer.info().digest)
         .digest("queries", queries.digest())
         .digest("items", items.store.digest())
-        .command(std::env::args().collect::<Vec<_>>().join(" "));
+        .command(command_line());
     if let Some(pairs) = flags.tile_pairs {
         spec = spec.tile(TileShape::of_cells(rows.len(), items.len(), pairs as usize));
     }
@@ -93,9 +97,12 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     let mut summary = Summary::default();
     summary.fact("model", scorer.info().name).fact("queries", rows.len()).fact("items", items.len());
     if let Some(writer) = writer {
-        fill(writer, &scorer, queries, rows.start, &items, context, &mut summary)?;
+        fill(writer, &scorer, queries, rows.start, &items, context, &mut summary)
+            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+    } else {
+        summary.fact("tiles computed", 0);
     }
-    target.deliver(MATRIX_KIND, false)?;
+    target.deliver(MATRIX_KIND)?;
     summary.fact("output", target.shown());
     summary.print(context, false)?;
     Ok(summary.outcome())
@@ -119,11 +126,15 @@ fn fill(
     let bar = context.bar(total, "pairs");
     bar.resume_at(total - to_do);
     let mut cost = Cost::default();
-    let mut texts = TileTexts::default();
+    let mut read_rows = 0..0;
+    let mut row_queries = Vec::new();
     for &tile in &missing {
         let rows = grid.rows_of(tile);
-        texts.load(queries, items, first_row + rows.start..first_row + rows.end, grid.cols_of(tile))?;
-        let scores = texts.score(scorer, &bar, context, &mut cost)?;
+        if rows != read_rows {
+            row_queries = queries.read(first_row + rows.start..first_row + rows.end)?;
+            read_rows = rows;
+        }
+        let scores = score_tile(scorer, &row_queries, items, grid.cols_of(tile), &bar, context, &mut cost)?;
         writer.write_tile(tile, &scores)?;
     }
     let dropped = writer.dropped();
@@ -145,48 +156,29 @@ fn fill(
     Ok(())
 }
 
-/// The texts of one tile; kept while the next tile shares them.
-#[derive(Default)]
-struct TileTexts {
-    rows: std::ops::Range<usize>,
-    cols: std::ops::Range<usize>,
-    queries: Vec<Query>,
-    items: Vec<Item>,
-}
-
-impl TileTexts {
-    fn load(
-        &mut self,
-        queries: &QueryStore,
-        items: &Columns<'_>,
-        rows: std::ops::Range<usize>,
-        cols: std::ops::Range<usize>,
-    ) -> Result<()> {
-        if rows != self.rows {
-            self.queries = queries.read(rows.clone())?;
-            self.rows = rows;
-        }
-        if cols != self.cols || self.items.is_empty() {
-            self.items = items.read(cols.clone())?;
-            self.cols = cols;
-        }
-        Ok(())
-    }
-
-    fn score(
-        &self,
-        scorer: &dyn PairScorer,
-        bar: &Bar,
-        context: &Context,
-        cost: &mut Cost,
-    ) -> Result<Vec<f32>> {
-        let pairs: Vec<(u32, u32)> = (0..self.queries.len() as u32)
-            .flat_map(|query| (0..self.items.len() as u32).map(move |item| (query, item)))
+/// Scores a tile, row after row, with the texts of [`ITEMS_AT_ONCE`] items in memory.
+fn score_tile(
+    scorer: &dyn PairScorer,
+    queries: &[Query],
+    items: &Columns<'_>,
+    cols: Range<usize>,
+    bar: &Bar,
+    context: &Context,
+    cost: &mut Cost,
+) -> Result<Vec<f32>> {
+    let mut scores = vec![0.0; queries.len() * cols.len()];
+    for start in cols.clone().step_by(ITEMS_AT_ONCE) {
+        let texts = items.read(start..cols.end.min(start + ITEMS_AT_ONCE))?;
+        let pairs: Vec<(u32, u32)> = (0..queries.len() as u32)
+            .flat_map(|query| (0..texts.len() as u32).map(move |item| (query, item)))
             .collect();
-        let mut scores = vec![0.0; pairs.len()];
-        *cost += scorer.score(&self.queries, &self.items, &pairs, &mut scores, bar, &context.cancel)?;
-        Ok(scores)
+        let mut part = vec![0.0; pairs.len()];
+        *cost += scorer.score(queries, &texts, &pairs, &mut part, bar, &context.cancel)?;
+        for (row, part) in scores.chunks_mut(cols.len()).zip(part.chunks(texts.len())) {
+            row[start - cols.start..][..part.len()].copy_from_slice(part);
+        }
     }
+    Ok(scores)
 }
 
 /// The chosen items.
@@ -196,7 +188,7 @@ struct Columns<'a> {
 }
 
 enum Chosen {
-    Range(std::ops::Range<usize>),
+    Range(Range<usize>),
     List(Vec<u32>),
 }
 
@@ -204,11 +196,10 @@ impl<'a> Columns<'a> {
     fn choose(store: &'a ItemStore, wanted: Option<&str>) -> Result<Self> {
         let chosen = match wanted {
             None => Chosen::Range(0..store.len()),
-            Some(text) if text.contains("..") && !Path::new(text).exists() => {
-                let range: Positions = text.parse().map_err(crate::exit::Usage)?;
-                Chosen::Range(range.within(store.len(), "items")?)
-            }
-            Some(path) => Chosen::List(listed(store, Path::new(path))?),
+            Some(text) => match text.parse::<Positions>() {
+                Ok(range) => Chosen::Range(range.within(store.len(), "items")?),
+                Err(_) => Chosen::List(listed(store, Path::new(text))?),
+            },
         };
         Ok(Columns { store, chosen })
     }
@@ -235,7 +226,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn read(&self, cols: std::ops::Range<usize>) -> Result<Vec<Item>> {
+    fn read(&self, cols: Range<usize>) -> Result<Vec<Item>> {
         Ok(match &self.chosen {
             Chosen::Range(range) => self.store.read(range.start + cols.start..range.start + cols.end)?,
             Chosen::List(list) => {
@@ -250,17 +241,26 @@ fn listed(store: &ItemStore, path: &Path) -> Result<Vec<u32>> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot read the list of item ids", path.display()))?;
     let mut positions = Vec::new();
+    let mut seen = std::collections::HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let position = store.position(line.trim()).with_context(|| {
             format!("{}:{}: item {:?} is not in the data set", path.display(), number + 1, line.trim())
         })?;
+        if let Some(first) = seen.insert(position, number + 1) {
+            let id = line.trim();
+            anyhow::bail!(
+                "{}:{}: item {id:?} was listed in line {first} already",
+                path.display(),
+                number + 1
+            );
+        }
         positions.push(position);
     }
     Ok(positions)
 }
 
 /// A blank query has no meaning; better said before hours of scoring than found after.
-fn refuse_blank(queries: &QueryStore, rows: std::ops::Range<usize>) -> Result<()> {
+fn refuse_blank(queries: &QueryStore, rows: Range<usize>) -> Result<()> {
     for row in rows {
         let query = queries.get(row as u32)?;
         if query.text.is_blank() {
