@@ -238,7 +238,7 @@ fn duplicate_ids_name_both_lines() {
             .unwrap();
         },
         1,
-        &["corpus.jsonl:3", "\"d1\"", "line 1"],
+        &["corpus.jsonl:3", "\"d1\"", "first at", "corpus.jsonl:1;"],
     );
 }
 
