@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use loxia::core::{Cancel, Progress};
+
+use crate::report::{duration, three_digits};
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
@@ -77,6 +79,12 @@ impl Context {
         Bar::new(total, unit, visible, self.listening.clone())
     }
 
+    /// Progress that is not shown: results appear on the terminal as they come.
+    pub(crate) fn hidden_bar(&self) -> Bar {
+        self.listening.store(true, Ordering::Relaxed);
+        Bar::new(0, "", false, self.listening.clone())
+    }
+
     /// A remark for people: on stderr, unless `--quiet`.
     pub(crate) fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {
@@ -97,8 +105,16 @@ impl Bar {
     fn new(total: u64, unit: &'static str, visible: bool, listening: Arc<AtomicBool>) -> Self {
         let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let style = "{wide_bar} {human_pos}/{human_len} UNIT  {per_sec}  {eta} left".replace("UNIT", unit);
-        bar.set_style(ProgressStyle::with_template(&style).expect("the template is well formed"));
+        let style = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {unit}  {{rate}}");
+        let style = ProgressStyle::with_template(&style).expect("the template is well formed");
+        bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let rate = state.per_sec();
+            let _ = if rate > 0.0 {
+                write!(out, "{}/s  {} left", three_digits(rate), duration(state.eta()))
+            } else {
+                write!(out, "starting")
+            };
+        }));
         bar.enable_steady_tick(Duration::from_millis(250));
         Bar { bar, done: AtomicU64::new(0), started: Instant::now(), listening }
     }

@@ -69,6 +69,11 @@ impl RankedOutput {
         self.path.as_os_str() == "-"
     }
 
+    /// Whether a person reads the lists as they come.
+    pub(crate) fn is_table(&self) -> bool {
+        self.form == Form::Table
+    }
+
     /// Writes what `fill` sends to its sink; a file appears whole or not at all.
     pub(crate) fn write(&self, fill: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
         if self.is_stdout() {

@@ -108,11 +108,9 @@ impl Summary {
 
     /// The facts as aligned lines; those without a text are for machines only.
     fn lines(&self) -> impl Iterator<Item = String> {
-        let width = self.facts.iter().map(|fact| fact.0.len()).max().unwrap_or(0);
-        self.facts
-            .iter()
-            .filter(|fact| !fact.1.is_empty())
-            .map(move |(name, text, _)| format!("{name:<width$}  {text}"))
+        let told = || self.facts.iter().filter(|fact| !fact.1.is_empty());
+        let width = told().map(|fact| fact.0.len()).max().unwrap_or(0);
+        told().map(move |(name, text, _)| format!("{name:<width$}  {text}"))
     }
 
     fn json(&self) -> Map<String, Value> {

@@ -91,7 +91,7 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
     let lists = candidates.lists(flags.depth, &mut summary)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     let total = lists.iter().map(|list| list.items.len() as u64).sum();
-    let bar = context.bar(total, "pairs");
+    let bar = if output.is_table() { context.hidden_bar() } else { context.bar(total, "pairs") };
     let mut cost = Cost::default();
     output.write(|out| {
         let mut rest = lists.as_slice();
