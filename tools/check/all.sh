@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Every check that needs real data, Python or time; the tests proper are `cargo test`.
+# Needs tools/setup.sh once, and LOXIA_TEST_DATA (default ../shared/data). Fuzzing is tools/check/fuzz.sh.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+cargo build --release
+loxia=${CARGO_TARGET_DIR:-target}/release/loxia
+export HF_HUB_OFFLINE=1
+
+step() { printf '\n== %s\n' "$*"; "$@"; }
+step .venv/bin/python tools/check/tiny_golden.py "$loxia"
+step .venv/bin/python tools/check/sentence_transformers_round_trip.py "$loxia"
+step .venv-st4/bin/python tools/check/sentence_transformers_round_trip.py "$loxia"
+step .venv/bin/python tools/check/memory.py "$loxia"
+step .venv/bin/python tools/check/minilm.py "$loxia"
