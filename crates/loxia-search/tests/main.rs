@@ -1,0 +1,3 @@
+//! Integration tests of the search crate.
+
+mod linalg;
