@@ -26,6 +26,7 @@ mod triangular;
 pub use cholesky::Cholesky;
 pub use dense::{Dense, Real};
 pub use eigen::{SymmetricEigen, symmetric_eigen};
+pub(crate) use product::times_column;
 pub use product::{gram_rows, product, product_nt, product_tn, row_times};
 pub use qr::{Qr, min_norm_solve, thin_qr};
 pub use ridge::{kernel_ridge, ridge_solve};
