@@ -7,8 +7,8 @@
 //! 2. **Scores**: [`matrix::ScoreMatrix`] in memory and on disk, [`npy`] in and out.
 //! 3. **Order**: [`Ranking`] and [`TopK`], with one tie rule (score descending, then item order).
 //! 4. **Runs and judgements**: [`Run`], [`Qrels`].
-//! 5. **Contracts**: [`PairScorer`] and [`Retriever`], and (feature `conformance`) tests that any
-//!    implementation can be put through.
+//! 5. **Contracts**: [`PairScorer`] and [`Retriever`], [`ExactSearch`] as the plainest retriever, and
+//!    (feature `conformance`) tests that any implementation can be put through.
 //! 6. **Long work**: [`Progress`], [`Cancel`], [`artefact`] directories that survive a crash, and
 //!    [`Seed`] streams that keep results the same from run to run.
 
@@ -16,6 +16,7 @@ pub mod artefact;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod exact;
 mod id;
 pub mod matrix;
 pub mod npy;
@@ -28,6 +29,7 @@ mod seed;
 mod text;
 
 pub use error::{Error, Result};
+pub use exact::ExactSearch;
 pub use id::{IdTable, ItemId, QueryId};
 pub use progress::{Cancel, NoProgress, Progress};
 pub use ranking::{Ranking, Scored, TopK};

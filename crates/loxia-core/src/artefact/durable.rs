@@ -1,0 +1,62 @@
+//! Renames and syncs in the order that survives a loss of power.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// Adapter for `map_err`: an I/O error with the path and what was tried.
+pub(crate) fn io_error(path: &Path, action: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+    let action = action.into();
+    move |source| Error::io(path, action, source)
+}
+
+/// The path beside `path` whose name has `suffix` appended.
+pub(crate) fn sibling(path: &Path, suffix: &str) -> Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| Error::Invalid(format!("{}: an output needs a name of its own", path.display())))?;
+    let mut name = OsString::from(name);
+    name.push(suffix);
+    Ok(path.with_file_name(name))
+}
+
+/// Whether anything has this name, a dangling link included.
+pub(crate) fn exists(path: &Path) -> Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(path, "look up", error)),
+    }
+}
+
+/// Makes names created in or renamed into `directory` durable.
+pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
+    // A bare file name has the empty path as its parent.
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    // Only Unix opens directories as files; elsewhere the rename itself is all there is.
+    if cfg!(unix) {
+        let handle = fs::File::open(directory).map_err(io_error(directory, "open"))?;
+        handle.sync_all().map_err(io_error(directory, "sync"))?;
+    }
+    Ok(())
+}
+
+/// Renames and makes the new name durable.
+pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(io_error(to, format!("rename {} to it", from.display())))?;
+    match to.parent() {
+        Some(parent) => sync_directory(parent),
+        None => Ok(()),
+    }
+}
+
+/// Removes a directory with everything in it; one that is not there is fine.
+pub(crate) fn remove_directory(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, "remove", error)),
+        _ => Ok(()),
+    }
+}
