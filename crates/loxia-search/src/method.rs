@@ -2,7 +2,7 @@
 
 use loxia_core::{Answer, Cancel, Cost, Ranking, RecallEstimate, RecallTarget, Scored, Stop, StoppedBy};
 
-use crate::{Error, Ledger, Result, Schedule};
+use crate::{Ledger, Result, Schedule};
 
 /// A query as methods see it: its name, and its vector where there is an encoder.
 #[derive(Debug, Clone, Copy)]
@@ -110,9 +110,6 @@ pub fn search_with<'a>(
     cancel: &Cancel,
     score: impl FnMut(&[u32], &mut [f32], &Cancel) -> Result<Cost> + 'a,
 ) -> Result<Answer> {
-    if k == 0 {
-        return Err(Error::Setting { name: "k", value: "0".into(), allowed: "at least 1" });
-    }
     let mut ledger = Ledger::new(method.items(), stop, cancel, score);
     let may_end_sooner = stop.recall.is_some() || stop.deadline.is_some();
     let outcome = if !may_end_sooner && ledger.remaining() == ledger.items() {
