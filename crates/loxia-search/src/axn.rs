@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::anchors::{centred, column_means, mean_square};
-use crate::linalg::{Dense, gram_rows, product_tn, symmetric_eigen, times_column};
+use crate::linalg::{Dense, gram_rows_in_f64, product_tn, symmetric_eigen, times_column};
 use crate::method::{Goal, Method, Outcome, Policy, QueryView, best_positions, run_rounds};
 use crate::{AnchorSet, Error, FirstStage, Ledger, Result, Schedule, Solver};
 
@@ -88,7 +88,7 @@ pub fn factorised_item_vectors(anchors: &AnchorSet, rank: usize, with_mean: bool
 /// matrix: `V S = A^T U`, so no small singular value is ever divided by.
 pub(crate) fn right_factors(rows: &Dense, rank: usize) -> Result<Dense> {
     let anchors = rows.rows();
-    let eigen = symmetric_eigen(&gram_rows(&rows.cast::<f64>()))?;
+    let eigen = symmetric_eigen(&gram_rows_in_f64(rows))?;
     let rank = rank.min(anchors);
     let scale = 1.0 / (anchors as f64).sqrt();
     let left =

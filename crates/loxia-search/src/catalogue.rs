@@ -14,6 +14,7 @@ use crate::anncur::{AnchorItems, Anncur, AnncurSettings};
 use crate::axn::{Axn, AxnSettings, factorised_item_vectors};
 use crate::evaluate::mean_recall;
 use crate::linalg::Dense;
+use crate::posterior::{Posterior, PosteriorSettings, choose_settings};
 use crate::row_model::RowModel;
 use crate::{
     AnchorSet, DualScan, Error, Exact, FirstStage, Method, RandomStart, Rerank, Result, Schedule, Solver,
@@ -44,9 +45,11 @@ pub enum MethodName {
     AxnFactors,
     /// Regression of centred scores on factors of the anchor rows.
     AxnPlus,
+    /// The posterior method.
+    Posterior,
 }
 
-const NAMES: [(MethodName, &str); 11] = [
+const NAMES: [(MethodName, &str); 12] = [
     (MethodName::Exact, "exact"),
     (MethodName::Rerank, "rerank"),
     (MethodName::Anncur, "anncur"),
@@ -58,6 +61,7 @@ const NAMES: [(MethodName, &str); 11] = [
     (MethodName::AxnDual, "axn-dual"),
     (MethodName::AxnFactors, "axn-factors"),
     (MethodName::AxnPlus, "axn+"),
+    (MethodName::Posterior, "posterior"),
 ];
 
 impl std::str::FromStr for MethodName {
@@ -145,6 +149,16 @@ pub fn build(name: MethodName, anchors: &AnchorSet, options: &BuildOptions) -> R
         MethodName::AxnPlus => {
             let grid = axn_grid(AxnVectors::Centred, &[0.01, 0.03, 0.1, 0.3, 1.0], has_vectors(anchors));
             build_axn(anchors, grid, &schedule, options)
+        }
+        MethodName::Posterior => {
+            let settings = choose_settings(anchors, PosteriorSettings::default())?;
+            let chosen = format!(
+                "transform {:?}, query ridge {}, noise {}, item kernel {}",
+                settings.transform, settings.query_ridge, settings.noise, settings.item_kernel
+            );
+            let schedule = Schedule::Even { rounds: options.rounds };
+            let method = Box::new(Posterior::fit(anchors, settings)?.with_schedule(schedule));
+            Ok(Built { method, chosen })
         }
     }
 }

@@ -45,6 +45,20 @@ pub fn gram_rows<T: Real>(a: &Dense<T>) -> Dense<T> {
     product_nt(a, a)
 }
 
+/// `a a^T` in double precision, of a wide matrix: converted a block of columns at a time, so that no
+/// whole copy is made.
+pub(crate) fn gram_rows_in_f64(a: &Dense<f32>) -> Dense<f64> {
+    const BLOCK: usize = 4096;
+    let mut gram = Dense::<f64>::zeros(a.rows(), a.rows());
+    for start in (0..a.cols()).step_by(BLOCK) {
+        let width = BLOCK.min(a.cols() - start);
+        let block = Dense::from_fn(a.rows(), width, |row, col| f64::from(a.row(row)[start + col]));
+        let (left, right) = (block.view(), block.view().transpose());
+        matmul(gram.view_mut(), Accum::Add, left, right, 1.0, Par::Seq);
+    }
+    gram
+}
+
 /// `weights a`: the weighted sum of the rows of `a`.
 ///
 /// One pass over `a`, four rows at a time, so that it runs at the speed of memory.
