@@ -89,11 +89,13 @@ pub struct BuildOptions {
     pub rounds: usize,
     /// Seed of everything drawn.
     pub seed: Seed,
+    /// Whether methods that can estimate their recall are calibrated.
+    pub calibrate: bool,
 }
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        BuildOptions { rounds: 10, seed: Seed(0) }
+        BuildOptions { rounds: 10, seed: Seed(0), calibrate: false }
     }
 }
 
@@ -157,8 +159,11 @@ pub fn build(name: MethodName, anchors: &AnchorSet, options: &BuildOptions) -> R
                 settings.transform, settings.query_ridge, settings.noise, settings.item_kernel
             );
             let schedule = Schedule::Even { rounds: options.rounds };
-            let method = Box::new(Posterior::fit(anchors, settings)?.with_schedule(schedule));
-            Ok(Built { method, chosen })
+            let mut method = Posterior::fit(anchors, settings)?.with_schedule(schedule);
+            if options.calibrate {
+                method = method.calibrated(anchors)?;
+            }
+            Ok(Built { method: Box::new(method), chosen })
         }
     }
 }

@@ -48,9 +48,9 @@ pub(crate) trait Policy {
     /// The next `count` items to score, best first; evidence so far is in the ledger.
     fn choose(&mut self, count: usize, ledger: &Ledger<'_>) -> Result<Vec<u32>>;
 
-    /// Estimated recall of the evidence, where the method can tell.
-    fn estimate(&mut self, _goal: &Goal, _ledger: &Ledger<'_>) -> Result<Option<RecallEstimate>> {
-        Ok(None)
+    /// Estimated recall of the evidence, where the method can tell, and whether it is enough.
+    fn estimate(&mut self, _goal: &Goal, _ledger: &Ledger<'_>) -> Result<Outcome> {
+        Ok(Outcome::default())
     }
 }
 
@@ -73,14 +73,14 @@ pub(crate) fn run_rounds(
         if ledger.pay(&chosen)?.is_empty() {
             break;
         }
-        if let Some(target) = goal.recall {
-            let recall = policy.estimate(goal, ledger)?;
-            if recall.is_some_and(|estimate| estimate.mean >= target.get()) {
-                return Ok(Outcome { recall, goal_reached: true });
+        if goal.recall.is_some() {
+            let outcome = policy.estimate(goal, ledger)?;
+            if outcome.goal_reached {
+                return Ok(outcome);
             }
         }
     }
-    Ok(Outcome { recall: policy.estimate(goal, ledger)?, goal_reached: false })
+    policy.estimate(goal, ledger)
 }
 
 /// Runs a method for one query and makes its answer.

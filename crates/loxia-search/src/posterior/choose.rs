@@ -53,31 +53,25 @@ impl Choice {
         grid: &[V],
         make: impl Fn(&Posterior, PosteriorSettings, &V) -> Result<Posterior>,
     ) -> Result<()> {
-        let (mut default, mut winner) = (None, None);
+        let mut winner: Option<(f64, Posterior)> = None;
         for (at, value) in grid.iter().enumerate() {
+            // The default was measured with the constants before.
+            if at == 0 && self.best.is_some() {
+                continue;
+            }
             let model = make(&self.model, self.settings, value)?;
-            let recall = match self.best {
-                Some(known) if at == 0 => known,
-                _ => {
-                    let tried = model.clone().with_schedule(Schedule::Even { rounds: 5 });
-                    mean_recall(&tried, &self.held, &COSTS)?
-                }
+            let tried = model.clone().with_schedule(Schedule::Even { rounds: 5 });
+            let recall = mean_recall(&tried, &self.held, &COSTS)?;
+            let Some(default) = self.best else {
+                self.best = Some(recall);
+                continue;
             };
-            let floor = *default.get_or_insert(recall);
-            let highest = winner.as_ref().map_or(floor + LEAST_GAIN, |&(highest, _)| highest);
-            if at == 0 || recall > highest {
-                if at > 0 {
-                    winner = Some((recall, model));
-                } else {
-                    self.model = model;
-                    self.best = Some(recall);
-                }
+            if recall > winner.as_ref().map_or(default + LEAST_GAIN, |&(highest, _)| highest) {
+                winner = Some((recall, model));
             }
         }
         if let Some((recall, model)) = winner {
             (self.best, self.settings, self.model) = (Some(recall), model.settings, model);
-        } else {
-            self.settings = self.model.settings;
         }
         Ok(())
     }

@@ -6,10 +6,11 @@
 //! from full scans with the low-rank part of K before the second and the third batch.
 
 use super::covariance::Gathered;
+use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
 use super::{Posterior, PosteriorSettings};
 use crate::linalg::{Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn};
-use crate::method::{Policy, best_positions};
+use crate::method::{Goal, Outcome, Policy, best_positions};
 use crate::{Ledger, Result};
 
 /// Batches after which the shortlist is chosen anew.
@@ -25,6 +26,8 @@ pub(crate) struct Rounds<'a> {
     known: Option<Known>,
     batches: usize,
     shortlist: Option<Shortlist>,
+    /// Batches that the shortlist has taken in.
+    shortlist_batches: usize,
     /// Places on the shortlist of the batch that was last chosen.
     pending: Vec<usize>,
 }
@@ -49,7 +52,16 @@ impl<'a> Rounds<'a> {
     pub(crate) fn new(model: &'a Posterior, belief: Belief) -> Self {
         let deviations = belief.variance.iter().map(|variance| variance.max(0.0).sqrt()).collect();
         let pending = Vec::new();
-        Rounds { model, belief, deviations, known: None, batches: 0, shortlist: None, pending }
+        Rounds {
+            model,
+            belief,
+            deviations,
+            known: None,
+            batches: 0,
+            shortlist: None,
+            shortlist_batches: 0,
+            pending,
+        }
     }
 
     fn settings(&self) -> &PosteriorSettings {
@@ -116,6 +128,7 @@ impl<'a> Rounds<'a> {
                     let gain = row_times(solved.values(), &rows);
                     shortlist.mean.iter_mut().zip(gain).for_each(|(mean, gain)| *mean += gain);
                     shortlist.weights.append_rows(&rows);
+                    self.shortlist_batches = self.batches;
                 }
                 known.solved.extend_from_slice(solved.values());
                 known.gathered.append(&gathered);
@@ -141,7 +154,34 @@ impl<'a> Rounds<'a> {
         let mean = items.iter().zip(gain).map(|(&item, gain)| self.belief.mean[item] + gain).collect();
         let live = vec![true; items.len()];
         self.shortlist = Some(Shortlist { items, gathered, weights, mean, live });
+        self.shortlist_batches = self.batches;
         Ok(())
+    }
+
+    /// Transformed paid scores, descending, and what is believed of the most promising unpaid items.
+    pub(crate) fn outlook(&mut self, ledger: &Ledger<'_>) -> Result<(Vec<f32>, Outlook)> {
+        self.absorb(ledger)?;
+        if self.shortlist_batches != self.batches {
+            self.choose_shortlist(ledger)?;
+        }
+        let transform = &self.model.transform;
+        let mut paid: Vec<f32> = ledger.evidence().iter().map(|s| transform.apply(s.score)).collect();
+        paid.sort_unstable_by(|a, b| b.total_cmp(a));
+        let mut outlook = Outlook { means: Vec::new(), variances: Vec::new() };
+        if let Some(shortlist) = &self.shortlist {
+            let mut variances = shortlist.gathered.variances(self.settings());
+            for row in 0..shortlist.weights.rows() {
+                let known = shortlist.weights.row(row);
+                variances.iter_mut().zip(known).for_each(|(variance, w)| *variance -= w * w);
+            }
+            let dead = |place: u32| !shortlist.live[place as usize];
+            for place in best_positions(&shortlist.mean, MOST_PROMISING, dead) {
+                let place = place as usize;
+                outlook.means.push(shortlist.mean[place]);
+                outlook.variances.push(variances[place].max(0.0) + self.noise(shortlist.items[place]));
+            }
+        }
+        Ok((paid, outlook))
     }
 }
 
@@ -152,13 +192,22 @@ impl Policy for Rounds<'_> {
             return Ok(best_positions(&self.belief.mean, count, |item| ledger.is_paid(item)));
         }
         let live = self.shortlist.as_ref().map_or(0, |list| list.live.iter().filter(|live| **live).count());
-        if self.batches <= SCANS || live < count {
+        if self.shortlist_batches != self.batches || live < count {
             self.choose_shortlist(ledger)?;
         }
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
         let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
         self.pending = places.into_iter().map(|place| place as usize).collect();
         Ok(self.pending.iter().map(|&place| shortlist.items[place] as u32).collect())
+    }
+
+    fn estimate(&mut self, goal: &Goal, ledger: &Ledger<'_>) -> Result<Outcome> {
+        let Some(calibration) = self.model.calibration.clone() else { return Ok(Outcome::default()) };
+        let (paid, outlook) = self.outlook(ledger)?;
+        let recall = calibration.estimate(&paid, &outlook, goal.k);
+        let enough = goal.recall.map(|target| calibration.stop_at(target.get(), goal.k));
+        let goal_reached = recall.zip(enough).is_some_and(|(recall, enough)| recall.mean >= enough);
+        Ok(Outcome { recall, goal_reached })
     }
 }
 
