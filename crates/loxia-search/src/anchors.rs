@@ -5,6 +5,9 @@ use std::sync::Arc;
 use crate::linalg::Dense;
 use crate::{Error, Result};
 
+/// Sums of squares of larger values would not fit single precision.
+const LARGEST: f64 = 1e15;
+
 /// Queries with all their scores, and their vectors where there is an encoder.
 #[derive(Debug, Clone)]
 pub struct QueryRows {
@@ -31,7 +34,8 @@ pub struct AnchorSet {
 impl AnchorSet {
     /// Anchor scores (queries x items) and vectors of the anchor queries and of the items.
     ///
-    /// No anchors, no items, shapes that do not fit and values that are not finite are refused.
+    /// No anchors, no items, shapes that do not fit and values that are not finite (or above 1e15 in
+    /// size) are refused.
     pub fn new(scores: Arc<Dense>, vectors: Option<(Arc<Dense>, Arc<Dense>)>) -> Result<Self> {
         if scores.rows() == 0 || scores.cols() == 0 {
             return Err(Error::Shape {
@@ -41,14 +45,14 @@ impl AnchorSet {
                 expected: "at least one anchor query and one item; rerank and exact need no anchors".into(),
             });
         }
-        scores.check_finite("anchor scores")?;
+        scores.check_size("anchor scores", LARGEST)?;
         let (query_vectors, item_vectors) = vectors.unzip();
         if let (Some(queries), Some(items)) = (&query_vectors, &item_vectors) {
             let width = items.cols();
             check_shape("matrix of anchor query vectors", queries, scores.rows(), width)?;
             check_shape("matrix of item vectors", items, scores.cols(), width)?;
-            queries.check_finite("anchor query vectors")?;
-            items.check_finite("item vectors")?;
+            queries.check_size("anchor query vectors", LARGEST)?;
+            items.check_size("item vectors", LARGEST)?;
         }
         Ok(AnchorSet { rows: QueryRows { scores, vectors: query_vectors }, item_vectors })
     }

@@ -22,6 +22,8 @@ pub enum AnchorItems {
     Random(Seed),
     /// The items nearest to the centres of a k-means over these vectors (one row an item).
     KMeans(Arc<Dense>, Seed),
+    /// The first of these; a budget whose share is larger uses them all.
+    Given(Arc<[u32]>),
     /// The best of a first stage, other ones for each query; nothing is computed ahead.
     FirstStage(Arc<dyn FirstStage>),
 }
@@ -69,6 +71,23 @@ impl Anncur {
                 allowed: "above 0 and below 1",
             });
         }
+        if let AnchorItems::Given(items) = &settings.anchor_items {
+            let distinct: std::collections::BTreeSet<u32> = items.iter().copied().collect();
+            if items.is_empty() || distinct.len() < items.len() {
+                return Err(Error::Setting {
+                    name: "list of anchor items",
+                    value: format!("{} items, {} of them distinct", items.len(), distinct.len()),
+                    allowed: "distinct items, at least one",
+                });
+            }
+            if let Some(item) = items.iter().find(|&&item| item as usize >= model.items()) {
+                return Err(Error::Setting {
+                    name: "anchor item",
+                    value: item.to_string(),
+                    allowed: "below the number of items",
+                });
+            }
+        }
         Ok(Anncur { settings, model, indexes: Mutex::default() })
     }
 
@@ -91,6 +110,7 @@ impl Anncur {
                 let drawn = stream.sample(self.model.items() as u64, count);
                 drawn.into_iter().map(|item| item as usize).collect()
             }
+            AnchorItems::Given(items) => items.iter().take(count).map(|&item| item as usize).collect(),
             AnchorItems::KMeans(vectors, seed) => nearest_to_centres(vectors, count, *seed)?,
             AnchorItems::FirstStage(_) => Vec::new(),
         };

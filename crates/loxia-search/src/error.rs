@@ -19,8 +19,8 @@ pub enum Error {
         /// What fits.
         expected: String,
     },
-    /// A value that is not a number.
-    #[error("{what}: row {row}, column {col} is {value}; all values must be finite")]
+    /// A value that is not a number, or so large that its square would not be one.
+    #[error("{what}: row {row}, column {col} is {value}; values must be finite and at most 1e15 in size")]
     NotFinite {
         /// Which matrix.
         what: &'static str,
@@ -28,7 +28,7 @@ pub enum Error {
         row: usize,
         /// Column of the value.
         col: usize,
-        /// NaN or an infinity.
+        /// NaN, an infinity, or what is too large.
         value: f64,
     },
     /// A symmetric matrix that has no Cholesky factor.

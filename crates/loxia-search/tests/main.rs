@@ -1,3 +1,6 @@
 //! Integration tests of the search crate.
 
+mod bad_input;
+mod identities;
 mod linalg;
+mod synthetic;

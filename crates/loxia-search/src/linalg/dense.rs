@@ -152,7 +152,13 @@ impl<T: Real> Dense<T> {
 
     /// Fails on the first value that is not finite.
     pub fn check_finite(&self, what: &'static str) -> Result<()> {
-        match self.values.iter().position(|&value| !Into::<f64>::into(value).is_finite()) {
+        self.check_size(what, f64::MAX)
+    }
+
+    /// Fails on the first value that is not finite or larger in size than `most`.
+    pub(crate) fn check_size(&self, what: &'static str, most: f64) -> Result<()> {
+        let wrong = |value: f64| value.is_nan() || value.abs() > most;
+        match self.values.iter().position(|&value| wrong(value.into())) {
             None => Ok(()),
             Some(at) => Err(Error::NotFinite {
                 what,

@@ -5,9 +5,10 @@
 //! that gives
 //! - a logistic curve from (logit of the raw estimate, log(cost / k)) to recall, at the variance factor
 //!   that fits best;
-//! - in bins of the calibrated estimate, the shortest interval that holds 90 % of the true recalls;
-//! - for each target, the estimate at which stopping reached it on average: stopping picks estimates
-//!   that are too high by chance, and this pays that back.
+//! - in bins of cost and of the calibrated estimate, the shortest interval that holds 90 % of the true
+//!   recalls;
+//! - for each target, the estimate at which stopping reached it on average, by one standard error:
+//!   stopping picks estimates that are too high by chance, and this pays that back.
 
 use loxia_core::{Cancel, Cost, RecallEstimate, Stop};
 
@@ -30,8 +31,11 @@ const ROWS: usize = 100;
 const BUDGET: usize = 500;
 /// With fewer held-out rows an interval would mean nothing.
 const LEAST_ROWS: usize = 10;
-const BINS: usize = 24;
-const COVERED: f64 = 0.9;
+/// Costs that part the three groups in which intervals are made, and bins of each.
+const COST_GROUPS: [usize; 2] = [80, 180];
+const BINS: usize = 12;
+/// A little above 90 %: the shortest interval of a sample flatters itself.
+const COVERED: f64 = 0.91;
 /// Targets for which a stopping point is kept.
 const TARGETS: [f64; 9] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99];
 
@@ -45,10 +49,18 @@ struct TopCalibration {
     k: usize,
     spread: f64,
     curve: [f64; 4],
-    /// Upper edge of the estimate, and lowest and highest true recall; ascending.
-    bins: Vec<(f64, f64, f64)>,
+    /// For each group of costs, bins ascending in the estimate.
+    intervals: [Vec<IntervalBin>; COST_GROUPS.len() + 1],
     /// Target, and the estimate to stop at; ascending.
     stops: Vec<(f64, f64)>,
+}
+
+/// Where true recalls lay for estimates up to an edge.
+#[derive(Debug, Clone, Copy)]
+struct IntervalBin {
+    edge: f64,
+    low: f64,
+    high: f64,
 }
 
 /// One moment of a held-out search.
@@ -84,8 +96,10 @@ impl Calibration {
         let (k, top) = (k.max(1), self.nearest(k)?);
         let raw = raw_recall(paid, outlook, top.spread, k);
         let mean = top.calibrated(raw, paid.len(), k);
-        let bin = top.bins.partition_point(|&(edge, _, _)| edge < mean).min(top.bins.len() - 1);
-        let (_, low, high) = top.bins[bin];
+        let bins = &top.intervals[cost_group(paid.len())];
+        let (low, high) = bins
+            .get(bins.partition_point(|bin| bin.edge < mean).min(bins.len().saturating_sub(1)))
+            .map_or((0.0, 1.0), |bin| (bin.low, bin.high));
         Some(RecallEstimate { mean, low: low.min(mean), high: high.max(mean) })
     }
 
@@ -118,26 +132,35 @@ impl TopCalibration {
             let curve = logistic_regression(&terms, &truths)?;
             let deviance = deviance(&terms, &truths, &curve);
             if best.as_ref().is_none_or(|&(lowest, _)| deviance < lowest) {
-                let fitted = TopCalibration { k, spread, curve, bins: Vec::new(), stops: Vec::new() };
+                let fitted =
+                    TopCalibration { k, spread, curve, intervals: Default::default(), stops: Vec::new() };
                 best = Some((deviance, fitted));
             }
         }
         let (_, mut fitted) = best.unwrap_or((0.0, TopCalibration::uninformed(k)));
         let which = SPREADS.iter().position(|&spread| spread == fitted.spread).unwrap_or(1);
-        let estimates: Vec<Vec<(f64, f64)>> = paths
-            .iter()
-            .map(|path| {
-                let calibrated = |m: &Checkpoint| fitted.calibrated(m.raw[at][which], m.cost, k);
-                path.iter().map(|moment| (calibrated(moment), moment.truth[at])).collect()
-            })
-            .collect();
-        fitted.bins = interval_bins(estimates.iter().flatten().copied().collect());
+        let calibrated = |moment: &Checkpoint| {
+            (fitted.calibrated(moment.raw[at][which], moment.cost, k), moment.truth[at])
+        };
+        let estimates: Vec<Vec<(f64, f64)>> =
+            paths.iter().map(|path| path.iter().map(calibrated).collect()).collect();
+        let intervals = std::array::from_fn(|group| {
+            let moments = paths.iter().flatten().filter(|moment| cost_group(moment.cost) == group);
+            interval_bins(moments.map(calibrated).collect())
+        });
+        fitted.intervals = intervals;
         fitted.stops = stopping_points(&estimates);
         Ok(fitted)
     }
 
     fn uninformed(k: usize) -> Self {
-        TopCalibration { k, spread: 1.0, curve: [0.0, 1.0, 0.0, 0.0], bins: Vec::new(), stops: Vec::new() }
+        TopCalibration {
+            k,
+            spread: 1.0,
+            curve: [0.0, 1.0, 0.0, 0.0],
+            intervals: Default::default(),
+            stops: Vec::new(),
+        }
     }
 
     fn calibrated(&self, raw: f64, cost: usize, k: usize) -> f64 {
@@ -216,8 +239,12 @@ fn deviance(terms: &[[f64; 4]], targets: &[f64], curve: &[f64; 4]) -> f64 {
     terms.iter().zip(targets).map(loss).sum()
 }
 
+fn cost_group(cost: usize) -> usize {
+    COST_GROUPS.partition_point(|&edge| edge <= cost)
+}
+
 /// Bins of equal count by estimate, with the shortest interval of true recalls that covers enough.
-fn interval_bins(mut moments: Vec<(f64, f64)>) -> Vec<(f64, f64, f64)> {
+fn interval_bins(mut moments: Vec<(f64, f64)>) -> Vec<IntervalBin> {
     moments.sort_by(|a, b| a.0.total_cmp(&b.0));
     let size = moments.len().div_ceil(BINS).max(1);
     moments
@@ -229,18 +256,22 @@ fn interval_bins(mut moments: Vec<(f64, f64)>) -> Vec<(f64, f64, f64)> {
             let shortest = truths.windows(held).map(|window| (window[0], window[held - 1]));
             let (low, high) =
                 shortest.min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))).unwrap_or((0.0, 1.0));
-            (bin[bin.len() - 1].0, low, high)
+            IntervalBin { edge: bin[bin.len() - 1].0, low, high }
         })
         .collect()
 }
 
-/// For each target the lowest estimate to stop at with which the mean recall reached it.
+/// For each target the lowest estimate to stop at with which the mean recall, less its standard error,
+/// reached it.
 fn stopping_points(paths: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
     let reached = |stop_at: f64| {
         let at_stop = |path: &Vec<(f64, f64)>| {
             path.iter().find(|&&(estimate, _)| estimate >= stop_at).or(path.last()).map_or(0.0, |m| m.1)
         };
-        paths.iter().map(at_stop).sum::<f64>() / paths.len() as f64
+        let count = paths.len() as f64;
+        let mean = paths.iter().map(at_stop).sum::<f64>() / count;
+        let square = paths.iter().map(|path| (at_stop(path) - mean).powi(2)).sum::<f64>() / count;
+        mean - (square / count).sqrt()
     };
     let grid = || (0..1000).map(|step| f64::from(step) / 1000.0);
     TARGETS
