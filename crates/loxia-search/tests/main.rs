@@ -3,4 +3,5 @@
 mod bad_input;
 mod identities;
 mod linalg;
+mod posterior;
 mod synthetic;

@@ -173,6 +173,12 @@ impl Posterior {
         Posterior { settings, ..self.clone() }
     }
 
+    /// Mean and variance of every item's (transformed) score before anything is scored.
+    pub fn prior(&self, query: &QueryView<'_>) -> Result<(Vec<f32>, Vec<f32>)> {
+        let belief = self.prior.predict(query)?;
+        Ok((belief.mean, belief.variance))
+    }
+
     /// The constants it was fitted with.
     pub fn settings(&self) -> &PosteriorSettings {
         &self.settings
