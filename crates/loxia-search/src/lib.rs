@@ -1,4 +1,23 @@
-//! Search under a cross-encoder.
+//! Search under a cross-encoder: its own top k of a whole collection, for a budget of scored pairs.
+//!
+//! 1. **Anchor rows** ([`AnchorSet`]): some queries scored against every item, once, before any search.
+//! 2. **A method** ([`Method`], [`build`] makes one by [`MethodName`]) learns from them. Constants are
+//!    chosen on held-out anchor rows, never on the queries that are searched.
+//! 3. **A search** ([`search_with`], or [`Searcher`] as a [`loxia_core::Retriever`]) goes in rounds: the
+//!    method names items, the [`Ledger`] pays for them (each pair once, never beyond the budget or the
+//!    deadline), the method learns from their scores. The answer is the best of all that was paid for.
+//!
+//! | method | what it scores |
+//! |---|---|
+//! | [`Exact`] | everything |
+//! | [`Rerank`] | the best of a [`FirstStage`] |
+//! | [`Anncur`] | fixed anchor items, then the best of a row guessed from them |
+//! | [`Adacur`] | the same with items chosen for the query in rounds |
+//! | [`Axn`] | by regression of the scores on item vectors, in rounds |
+//! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
+//!
+//! Everything runs on the calling thread; searches of one method may run on many threads at once and
+//! give the same answers. Rows, vectors and factors are held in memory in single precision.
 
 mod adacur;
 mod anchors;

@@ -43,6 +43,11 @@ impl Covariance {
         Ok(Covariance { factors, directions, tail, total })
     }
 
+    /// Whether K has more than its low-rank part.
+    pub(crate) fn has_item_kernel(&self, settings: &PosteriorSettings) -> bool {
+        self.directions.is_some() && settings.item_kernel > 0.0
+    }
+
     /// Noise of an item beside the level-dependent one; the last term keeps it above zero.
     pub(crate) fn noise(&self, item: usize) -> f32 {
         self.tail[item] + 1e-4 * self.total[item]

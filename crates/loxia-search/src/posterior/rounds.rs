@@ -13,7 +13,9 @@ use crate::linalg::{Cholesky, Dense, row_times, solve_lower, solve_lower_transpo
 use crate::method::{Goal, Outcome, Policy, best_positions};
 use crate::{Ledger, Result};
 
-/// Batches after which the shortlist is chosen anew.
+/// Batches after which the shortlist is chosen anew. Without an item kernel the scan sees all of K and
+/// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
+/// batch.
 const SCANS: usize = 2;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
@@ -68,6 +70,11 @@ impl<'a> Rounds<'a> {
         &self.model.settings
     }
 
+    /// Whether the batch at hand is followed by a scan.
+    fn scans_next(&self) -> bool {
+        self.batches <= SCANS || !self.model.covariance.has_item_kernel(&self.model.settings)
+    }
+
     fn noise(&self, item: usize) -> f32 {
         self.model.settings.noise as f32 * self.belief.variance[item] + self.model.covariance.noise(item)
     }
@@ -119,7 +126,7 @@ impl<'a> Rounds<'a> {
                 let mut solved = Dense::new(items.len(), 1, rest)?;
                 solve_lower(&corner, &mut solved);
                 // The next choice makes a new shortlist: this one need not be kept up to date.
-                if self.batches > SCANS
+                if !self.scans_next()
                     && let Some(shortlist) = &mut self.shortlist
                 {
                     let mut rows = gathered.covariance(&shortlist.gathered, &self.model.settings);
