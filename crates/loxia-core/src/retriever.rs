@@ -63,6 +63,8 @@ pub enum StoppedBy {
     Recall,
     /// Time ran out.
     Deadline,
+    /// The method had no more candidates: a run or a first stage with a limit.
+    Candidates,
 }
 
 /// Estimated share of the true top k in the answer.

@@ -1,0 +1,142 @@
+//! Anchor rows: queries scored against the whole collection before any search.
+
+use std::sync::Arc;
+
+use crate::linalg::Dense;
+use crate::{Error, Result};
+
+/// Sums of squares of larger values would not fit single precision.
+const LARGEST: f64 = 1e15;
+
+/// Queries with all their scores, and their vectors where there is an encoder.
+#[derive(Debug, Clone)]
+pub struct QueryRows {
+    /// Scores, one row a query, one column an item.
+    pub scores: Arc<Dense>,
+    /// Vectors, one row a query.
+    pub vectors: Option<Arc<Dense>>,
+}
+
+/// What every learning method is made from: anchor rows, and item vectors where there is an encoder.
+///
+/// ```
+/// use loxia_search::{AnchorSet, linalg::Dense};
+/// let scores = Dense::new(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+/// let anchors = AnchorSet::new(scores.into(), None).unwrap();
+/// assert_eq!((anchors.len(), anchors.items()), (2, 3));
+/// ```
+#[derive(Debug, Clone)]
+pub struct AnchorSet {
+    rows: QueryRows,
+    item_vectors: Option<Arc<Dense>>,
+}
+
+impl AnchorSet {
+    /// Anchor scores (queries x items) and vectors of the anchor queries and of the items.
+    ///
+    /// No anchors, no items, shapes that do not fit and values that are not finite (or above 1e15 in
+    /// size) are refused.
+    pub fn new(scores: Arc<Dense>, vectors: Option<(Arc<Dense>, Arc<Dense>)>) -> Result<Self> {
+        if scores.rows() == 0 || scores.cols() == 0 {
+            return Err(Error::Shape {
+                what: "matrix of anchor scores",
+                found_rows: scores.rows(),
+                found_cols: scores.cols(),
+                expected: "at least one anchor query and one item; rerank and exact need no anchors".into(),
+            });
+        }
+        scores.check_size("anchor scores", LARGEST)?;
+        let (query_vectors, item_vectors) = vectors.unzip();
+        if let (Some(queries), Some(items)) = (&query_vectors, &item_vectors) {
+            let width = items.cols();
+            check_shape("matrix of anchor query vectors", queries, scores.rows(), width)?;
+            check_shape("matrix of item vectors", items, scores.cols(), width)?;
+            queries.check_size("anchor query vectors", LARGEST)?;
+            items.check_size("item vectors", LARGEST)?;
+        }
+        Ok(AnchorSet { rows: QueryRows { scores, vectors: query_vectors }, item_vectors })
+    }
+
+    /// Number of anchor queries.
+    pub fn len(&self) -> usize {
+        self.rows.scores.rows()
+    }
+
+    /// Never true: a set without anchors is refused.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Number of items.
+    pub fn items(&self) -> usize {
+        self.rows.scores.cols()
+    }
+
+    /// The anchor rows.
+    pub fn rows(&self) -> &QueryRows {
+        &self.rows
+    }
+
+    /// Vectors of the items.
+    pub fn item_vectors(&self) -> Option<&Arc<Dense>> {
+        self.item_vectors.as_ref()
+    }
+
+    /// Anchors outside a fold (every `folds`-th row, from `fold` on), and the rows of the fold, at most
+    /// `limit`. With a single anchor nothing can be held out: `None`.
+    pub fn hold_out(&self, fold: usize, folds: usize, limit: usize) -> Option<(AnchorSet, QueryRows)> {
+        let (held, kept): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|row| row % folds == fold);
+        if held.is_empty() || kept.is_empty() {
+            return None;
+        }
+        let held = &held[..held.len().min(limit)];
+        let kept = AnchorSet { rows: self.rows.select(&kept), item_vectors: self.item_vectors.clone() };
+        Some((kept, self.rows.select(held)))
+    }
+}
+
+impl QueryRows {
+    /// Copies the named rows.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        QueryRows {
+            scores: Arc::new(self.scores.select_rows(rows)),
+            vectors: self.vectors.as_ref().map(|vectors| Arc::new(vectors.select_rows(rows))),
+        }
+    }
+}
+
+fn check_shape(what: &'static str, matrix: &Dense, rows: usize, cols: usize) -> Result<()> {
+    if (matrix.rows(), matrix.cols()) == (rows, cols) && cols > 0 {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        what,
+        found_rows: matrix.rows(),
+        found_cols: matrix.cols(),
+        expected: format!("{rows} x {}", cols.max(1)),
+    })
+}
+
+/// Mean of each column.
+pub(crate) fn column_means(matrix: &Dense) -> Vec<f32> {
+    let mut sums = vec![0.0f64; matrix.cols()];
+    for row in 0..matrix.rows() {
+        sums.iter_mut().zip(matrix.row(row)).for_each(|(sum, &value)| *sum += f64::from(value));
+    }
+    sums.iter().map(|sum| (sum / matrix.rows() as f64) as f32).collect()
+}
+
+/// The matrix with a vector subtracted from each row.
+pub(crate) fn centred(matrix: &Dense, means: &[f32]) -> Dense {
+    let mut out = matrix.clone();
+    for row in 0..out.rows() {
+        out.row_mut(row).iter_mut().zip(means).for_each(|(value, mean)| *value -= mean);
+    }
+    out
+}
+
+/// Mean of the squares of all values.
+pub(crate) fn mean_square(matrix: &Dense) -> f64 {
+    let sum: f64 = matrix.values().iter().map(|&value| f64::from(value).powi(2)).sum();
+    sum / matrix.values().len().max(1) as f64
+}

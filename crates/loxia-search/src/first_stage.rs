@@ -1,0 +1,165 @@
+//! Cheap orders of the items: where reranking ends and where adaptive methods begin.
+
+use std::sync::Arc;
+
+use loxia_core::{Seed, TopK};
+
+use crate::linalg::{Dense, times_column};
+use crate::method::best_positions;
+use crate::{Error, QueryView, Result};
+
+/// Orders items for a query without the cross-encoder.
+pub trait FirstStage: Send + Sync {
+    /// Number of items.
+    fn items(&self) -> usize;
+
+    /// The best `count` items, best first; fewer where the source has fewer.
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>>;
+
+    /// Scores of all items, where the source has them.
+    fn scores(&self, _query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
+        Ok(None)
+    }
+}
+
+impl<F: FirstStage + ?Sized> FirstStage for Arc<F> {
+    fn items(&self) -> usize {
+        (**self).items()
+    }
+
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
+        (**self).best(query, count)
+    }
+
+    fn scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
+        (**self).scores(query)
+    }
+}
+
+/// Dot products with all item vectors: a dual encoder without an approximate index.
+///
+/// ```
+/// use loxia_search::{DualScan, FirstStage, QueryView, linalg::Dense};
+/// let items = Dense::new(3, 2, vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0]).unwrap();
+/// let query = QueryView { id: "q", vector: Some(&[0.2, 1.0]) };
+/// assert_eq!(DualScan::new(items.into()).best(&query, 2).unwrap(), [2, 1]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct DualScan {
+    item_vectors: Arc<Dense>,
+}
+
+impl DualScan {
+    /// One vector an item.
+    pub fn new(item_vectors: Arc<Dense>) -> Self {
+        DualScan { item_vectors }
+    }
+
+    fn scan(&self, query: &QueryView<'_>) -> Result<Vec<f32>> {
+        let vector = query_vector(query, "a dual-encoder scan", self.item_vectors.cols())?;
+        Ok(times_column(&self.item_vectors, vector))
+    }
+}
+
+impl FirstStage for DualScan {
+    fn items(&self) -> usize {
+        self.item_vectors.rows()
+    }
+
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
+        Ok(best_positions(&self.scan(query)?, count, |_| false))
+    }
+
+    fn scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
+        self.scan(query).map(Some)
+    }
+}
+
+/// The query's vector, checked for its width and for NaN.
+pub(crate) fn query_vector<'a>(
+    query: &QueryView<'a>,
+    method: &'static str,
+    width: usize,
+) -> Result<&'a [f32]> {
+    let vector = query.vector.ok_or(Error::Missing {
+        method,
+        what: "a query vector",
+        advice: "give a query encoder, or choose a method that works without vectors",
+    })?;
+    if vector.len() != width {
+        return Err(Error::Shape {
+            what: "query vector",
+            found_rows: 1,
+            found_cols: vector.len(),
+            expected: format!("1 x {width}, as wide as the item vectors"),
+        });
+    }
+    match vector.iter().position(|value| !value.is_finite()) {
+        None => Ok(vector),
+        Some(col) => {
+            Err(Error::NotFinite { what: "query vector", row: 0, col, value: f64::from(vector[col]) })
+        }
+    }
+}
+
+/// Candidates of a given run, by query id; a query that the run does not hold has none.
+#[derive(Debug, Clone)]
+pub struct GivenRun {
+    items: usize,
+    candidates: std::collections::HashMap<String, Vec<u32>>,
+}
+
+impl GivenRun {
+    /// Item positions, best first, for each query id; positions beyond the collection are refused.
+    pub fn new(items: usize, run: impl IntoIterator<Item = (String, Vec<u32>)>) -> Result<Self> {
+        let candidates: std::collections::HashMap<_, _> = run.into_iter().collect();
+        for (query, list) in &candidates {
+            if let Some(item) = list.iter().find(|&&item| item as usize >= items) {
+                return Err(loxia_core::Error::Invalid(format!(
+                    "the run names item {item} for query {query}, but the collection has {items} items"
+                ))
+                .into());
+            }
+        }
+        Ok(GivenRun { items, candidates })
+    }
+}
+
+impl FirstStage for GivenRun {
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
+        let list = self.candidates.get(query.id).map_or(&[][..], Vec::as_slice);
+        Ok(list[..count.min(list.len())].to_vec())
+    }
+}
+
+/// Items drawn at random, by seed and query id.
+#[derive(Debug, Clone, Copy)]
+pub struct RandomStart {
+    items: usize,
+    seed: Seed,
+}
+
+impl RandomStart {
+    /// Draws among `items`.
+    pub fn new(items: usize, seed: Seed) -> Self {
+        RandomStart { items, seed }
+    }
+}
+
+impl FirstStage for RandomStart {
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
+        // The keys of all items are drawn, so that a larger count only adds items.
+        let mut stream = self.seed.stream(&format!("first-stage/{}", query.id));
+        let mut top = TopK::new(count.min(self.items));
+        (0..self.items as u32).for_each(|item| top.push(item, stream.unit() as f32));
+        Ok(top.into_ranking().items().collect())
+    }
+}

@@ -1,0 +1,187 @@
+//! What all methods have in common: the loop of rounds, and the way from a method to an answer.
+
+use loxia_core::{Answer, Cancel, Cost, Ranking, RecallEstimate, RecallTarget, Scored, Stop, StoppedBy};
+
+use crate::{Ledger, Result, Schedule};
+
+/// A query as methods see it: its name, and its vector where there is an encoder.
+#[derive(Debug, Clone, Copy)]
+pub struct QueryView<'a> {
+    /// Id of the query; methods that draw at random draw by it.
+    pub id: &'a str,
+    /// Its vector, in the space of the item vectors.
+    pub vector: Option<&'a [f32]>,
+}
+
+/// What a search is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// How many items are wanted.
+    pub k: usize,
+    /// Estimated recall that is enough.
+    pub recall: Option<RecallTarget>,
+}
+
+/// A way to choose what to score.
+pub trait Method: Send + Sync {
+    /// Its name in tables: `adacur+`, `posterior`.
+    fn name(&self) -> &str;
+
+    /// Number of items it was made for.
+    fn items(&self) -> usize;
+
+    /// Pays for items until the ledger closes or there is nothing more it would score.
+    fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome>;
+}
+
+/// How a method ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Outcome {
+    /// Its estimate of the recall, where it makes one.
+    pub recall: Option<RecallEstimate>,
+    /// Whether it ended because that estimate reached the goal.
+    pub goal_reached: bool,
+}
+
+/// The state of a method between rounds.
+pub(crate) trait Policy {
+    /// The next `count` items to score, best first; evidence so far is in the ledger.
+    fn choose(&mut self, count: usize, ledger: &Ledger<'_>) -> Result<Vec<u32>>;
+
+    /// Estimated recall of the evidence, where the method can tell, and whether it is enough.
+    fn estimate(&mut self, _goal: &Goal, _ledger: &Ledger<'_>) -> Result<Outcome> {
+        Ok(Outcome::default())
+    }
+}
+
+/// Chooses and pays, round by round.
+pub(crate) fn run_rounds(
+    policy: &mut dyn Policy,
+    schedule: &Schedule,
+    goal: &Goal,
+    ledger: &mut Ledger<'_>,
+) -> Result<Outcome> {
+    let anytime = Schedule::anytime();
+    // Even batches need a budget to be cut from, and a target wants many chances to stop.
+    let schedule = if goal.recall.is_some() || !ledger.has_budget() { &anytime } else { schedule };
+    let mut sizes = schedule.sizes(ledger.remaining()).into_iter();
+    while ledger.is_open() {
+        ledger.check_cancelled()?;
+        // Cached pairs leave budget over at the end of the schedule.
+        let size = sizes.next().unwrap_or(ledger.remaining());
+        let chosen = policy.choose(size, ledger)?;
+        if ledger.pay(&chosen)?.is_empty() {
+            break;
+        }
+        if goal.recall.is_some() {
+            let outcome = policy.estimate(goal, ledger)?;
+            if outcome.goal_reached {
+                return Ok(outcome);
+            }
+        }
+    }
+    policy.estimate(goal, ledger)
+}
+
+/// Runs a method for one query and makes its answer.
+///
+/// The answer's ranking holds at most `k` items, fewer when the collection or the budget is smaller.
+/// When the budget covers the whole collection (and neither a recall target nor a deadline could end the search sooner) all
+/// of it is scored without asking the method: the answer is exact.
+///
+/// ```
+/// use loxia_core::{Cancel, Cost, Stop};
+/// use loxia_search::{Exact, QueryView, search_with};
+/// let scores = [0.1f32, 0.9, 0.5];
+/// let query = QueryView { id: "q", vector: None };
+/// let answer = search_with(&Exact::new(3), &query, 1, &Stop::default(), &Cancel::new(), |items, out, _| {
+///     items.iter().zip(out).for_each(|(&item, score)| *score = scores[item as usize]);
+///     Ok(Cost { pairs: items.len() as u64, ..Cost::default() })
+/// })
+/// .unwrap();
+/// assert_eq!(answer.ranking.items().collect::<Vec<_>>(), [1]);
+/// assert_eq!(answer.cost.pairs, 3);
+/// ```
+pub fn search_with<'a>(
+    method: &dyn Method,
+    query: &QueryView<'_>,
+    k: usize,
+    stop: &Stop,
+    cancel: &Cancel,
+    score: impl FnMut(&[u32], &mut [f32], &Cancel) -> Result<Cost> + 'a,
+) -> Result<Answer> {
+    let mut ledger = Ledger::new(method.items(), stop, cancel, score);
+    let may_end_sooner = stop.recall.is_some() || stop.deadline.is_some();
+    let outcome = if !may_end_sooner && ledger.remaining() == ledger.items() {
+        score_everything(&mut ledger)?;
+        Outcome::default()
+    } else {
+        method.run(query, &Goal { k, recall: stop.recall }, &mut ledger)?
+    };
+    let limit = ledger.stopped_by();
+    let stopped_by = match limit {
+        Some(StoppedBy::Exhausted) => StoppedBy::Exhausted,
+        _ if outcome.goal_reached => StoppedBy::Recall,
+        Some(limit) => limit,
+        None => StoppedBy::Candidates,
+    };
+    let certain = RecallEstimate { mean: 1.0, low: 1.0, high: 1.0 };
+    let recall_estimate = if stopped_by == StoppedBy::Exhausted { Some(certain) } else { outcome.recall };
+    let (cost, rounds) = (ledger.cost(), ledger.rounds());
+    let evidence = Ranking::new(ledger.into_evidence());
+    let mut ranking = evidence.clone();
+    ranking.truncate(k);
+    Ok(Answer { ranking, cost, rounds, stopped_by, recall_estimate, evidence })
+}
+
+fn score_everything(ledger: &mut Ledger<'_>) -> Result<()> {
+    let everything: Vec<u32> = (0..ledger.items() as u32).collect();
+    ledger.pay(&everything)?;
+    Ok(())
+}
+
+/// Scores everything, in collection order, until a limit is reached.
+#[derive(Debug, Clone, Copy)]
+pub struct Exact {
+    items: usize,
+}
+
+impl Exact {
+    /// For a collection of `items`.
+    pub fn new(items: usize) -> Self {
+        Exact { items }
+    }
+}
+
+impl Method for Exact {
+    fn name(&self) -> &str {
+        "exact"
+    }
+
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn run(&self, _query: &QueryView<'_>, _goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {
+        score_everything(ledger)?;
+        Ok(Outcome::default())
+    }
+}
+
+/// The best `count` positions by score among those not skipped, best first, with the tie rule.
+pub(crate) fn best_positions(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut kept: Vec<Scored> = (0u32..)
+        .zip(scores)
+        .filter(|&(item, _)| !skip(item))
+        .map(|(item, &score)| Scored { item, score })
+        .collect();
+    if count == 0 {
+        return Vec::new();
+    }
+    if count < kept.len() {
+        kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
+        kept.truncate(count);
+    }
+    kept.sort_unstable_by(Scored::ranking_order);
+    kept.into_iter().map(|scored| scored.item).collect()
+}

@@ -1,0 +1,202 @@
+//! `posterior`: a Gaussian model of the query's whole row of scores.
+//!
+//! **Prior** ([`prior`]): the mean of each item's score is its column mean, plus piecewise-linear
+//! functions of the dual encoder's score, plus a kernel-ridge prediction of the row from the query's
+//! vector; all fitted on anchor rows, cross-fitted, with more weight at the top.
+//!
+//! **Covariance** ([`covariance`]): low rank from what the prior leaves of the anchor rows, plus a
+//! kernel on item vectors; scale and noise depend on the prior's level.
+//!
+//! **Rounds** ([`rounds`]): pay for the best by posterior mean, append them to a Cholesky factor over a
+//! shortlist, repeat. The answer is the best of what was paid for.
+//!
+//! **Estimate** ([`estimate`], [`calibrate`]): the expected number of unpaid items above the threshold
+//! of the top k, calibrated on held-out anchor rows.
+//!
+//! **Constants** ([`choose`]): four of them, by recall on held-out anchor rows.
+//!
+//! A search over N items with A anchors, rank r and cost c reads N (A + d) numbers for the prior and
+//! 2 N r for two scans, and does about 3000 c (r + 128 + c/2) multiplications on the shortlist.
+
+mod calibrate;
+mod choose;
+mod covariance;
+mod estimate;
+mod kernel;
+mod prior;
+mod rounds;
+mod transform;
+
+use std::sync::Arc;
+
+use crate::method::{Goal, Method, Outcome, QueryView, run_rounds};
+use crate::{AnchorSet, Error, Ledger, Result, Schedule};
+
+use calibrate::Calibration;
+pub use choose::choose_settings;
+use covariance::Covariance;
+use prior::Prior;
+use transform::Transform;
+
+/// Constants of the method. The first four are chosen on anchor rows by [`choose_settings`].
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PosteriorSettings {
+    /// Width of the logarithmic transform of scores, in units of median less minimum; `None` leaves
+    /// scores as they are.
+    pub transform: Option<f64>,
+    /// Ridge of the kernel regression on query vectors.
+    pub query_ridge: f64,
+    /// Noise, as a share of the level-dependent variance.
+    pub noise: f64,
+    /// Weight of the item kernel, as a share of the level-dependent variance.
+    pub item_kernel: f64,
+    /// Width of the kernel on query vectors.
+    pub query_width: f64,
+    /// Width of the kernel on item vectors.
+    pub item_width: f64,
+    /// Rank of the covariance.
+    pub rank: usize,
+    /// Principal axes of the item vectors that the item kernel sees.
+    pub axes: usize,
+    /// Weight of an anchor's top items in the fit of the prior.
+    pub top_weight: f64,
+    /// How many items of an anchor are its top; at most a quarter of all.
+    pub top_count: usize,
+    /// Items that later rounds choose from.
+    pub shortlist: usize,
+}
+
+impl Default for PosteriorSettings {
+    fn default() -> Self {
+        PosteriorSettings {
+            transform: None,
+            query_ridge: 0.03,
+            noise: 0.05,
+            item_kernel: 0.3,
+            query_width: 1.5,
+            item_width: 0.4,
+            rank: 200,
+            axes: 128,
+            top_weight: 10.0,
+            top_count: 500,
+            shortlist: 3000,
+        }
+    }
+}
+
+impl PosteriorSettings {
+    fn check(&self) -> Result<()> {
+        let positive = [
+            ("query ridge", self.query_ridge),
+            ("noise", self.noise),
+            ("query width", self.query_width),
+            ("item width", self.item_width),
+            ("top weight", self.top_weight),
+            ("transform", self.transform.unwrap_or(1.0)),
+        ];
+        for (name, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::Setting { name, value: value.to_string(), allowed: "finite and above 0" });
+            }
+        }
+        if !(self.item_kernel >= 0.0 && self.item_kernel.is_finite()) {
+            let value = self.item_kernel.to_string();
+            return Err(Error::Setting { name: "item kernel", value, allowed: "finite and not below 0" });
+        }
+        for (name, value) in [("rank", self.rank), ("axes", self.axes), ("shortlist", self.shortlist)] {
+            if value == 0 {
+                return Err(Error::Setting { name, value: "0".into(), allowed: "at least 1" });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The method, fitted.
+///
+/// ```
+/// use loxia_search::{AnchorSet, Method, Posterior, PosteriorSettings, linalg::Dense};
+/// let scores = Dense::from_fn(8, 40, |row, col| ((row + 2) * col % 11) as f32);
+/// let anchors = AnchorSet::new(scores.into(), None).unwrap();
+/// let posterior = Posterior::fit(&anchors, PosteriorSettings::default()).unwrap();
+/// assert_eq!((posterior.name(), posterior.items()), ("posterior", 40));
+/// ```
+#[derive(Clone)]
+pub struct Posterior {
+    settings: PosteriorSettings,
+    schedule: Schedule,
+    transform: Transform,
+    prior: Arc<Prior>,
+    covariance: Arc<Covariance>,
+    calibration: Option<Arc<Calibration>>,
+}
+
+impl Posterior {
+    /// Fits prior and covariance on anchor rows.
+    pub fn fit(anchors: &AnchorSet, settings: PosteriorSettings) -> Result<Self> {
+        settings.check()?;
+        let transform = Transform::fit(&anchors.rows().scores, settings.transform);
+        let (prior, residuals) = Prior::fit(anchors, &transform, &settings)?;
+        let covariance = Covariance::fit(&residuals, anchors.item_vectors().map(|v| &**v), &settings)?;
+        Ok(Posterior {
+            settings,
+            schedule: Schedule::default(),
+            transform,
+            prior: Arc::new(prior),
+            covariance: Arc::new(covariance),
+            calibration: None,
+        })
+    }
+
+    /// With a recall estimate, calibrated by searching held-out anchor rows: three more fits and 300
+    /// searches. Without it answers carry no estimate and recall targets are never reached; with fewer
+    /// than ten rows to hold out it stays so.
+    pub fn calibrated(mut self, anchors: &AnchorSet) -> Result<Self> {
+        self.calibration = Calibration::fit(anchors, self.settings)?.map(Arc::new);
+        Ok(self)
+    }
+
+    /// Whether answers carry an estimate.
+    pub fn is_calibrated(&self) -> bool {
+        self.calibration.is_some()
+    }
+
+    /// With other batches than ten even ones.
+    pub fn with_schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// With other noise and item kernel: what can change without a new fit.
+    pub(crate) fn with_noise_and_kernel(&self, noise: f64, item_kernel: f64) -> Self {
+        let settings = PosteriorSettings { noise, item_kernel, ..self.settings };
+        Posterior { settings, ..self.clone() }
+    }
+
+    /// Mean and variance of every item's (transformed) score before anything is scored.
+    pub fn prior(&self, query: &QueryView<'_>) -> Result<(Vec<f32>, Vec<f32>)> {
+        let belief = self.prior.predict(query)?;
+        Ok((belief.mean, belief.variance))
+    }
+
+    /// The constants it was fitted with.
+    pub fn settings(&self) -> &PosteriorSettings {
+        &self.settings
+    }
+}
+
+impl Method for Posterior {
+    fn name(&self) -> &str {
+        "posterior"
+    }
+
+    fn items(&self) -> usize {
+        self.prior.items()
+    }
+
+    fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {
+        let belief = self.prior.predict(query)?;
+        let mut rounds = rounds::Rounds::new(self, belief);
+        run_rounds(&mut rounds, &self.schedule, goal, ledger)
+    }
+}

@@ -1,0 +1,242 @@
+//! Rounds of the posterior: condition the row on what was paid for, take the best by mean.
+//!
+//! With P the items paid for, y their transformed scores less the prior mean, C = K_PP + noise = L L^T
+//! and b = L^-1 y, the mean of an item is its prior mean plus w . b with w = L^-1 K_P,item. The w of a
+//! shortlist are kept as the columns of W; a new batch appends rows to L, b and W. The shortlist comes
+//! from full scans with the low-rank part of K before the second and the third batch.
+
+use super::covariance::Gathered;
+use super::estimate::{MOST_PROMISING, Outlook};
+use super::prior::Belief;
+use super::{Posterior, PosteriorSettings};
+use crate::linalg::{Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn};
+use crate::method::{Goal, Outcome, Policy, best_positions};
+use crate::{Ledger, Result};
+
+/// Batches after which the shortlist is chosen anew. Without an item kernel the scan sees all of K and
+/// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
+/// batch.
+const SCANS: usize = 2;
+/// More evidence than this no longer moves the model: its cost would grow with the square.
+const MOST_MODELLED: usize = 2000;
+
+pub(crate) struct Rounds<'a> {
+    model: &'a Posterior,
+    belief: Belief,
+    deviations: Vec<f32>,
+    /// Items paid for and understood, in order of payment.
+    known: Option<Known>,
+    batches: usize,
+    shortlist: Option<Shortlist>,
+    /// Batches that the shortlist has taken in.
+    shortlist_batches: usize,
+    /// Places on the shortlist of the batch that was last chosen.
+    pending: Vec<usize>,
+}
+
+struct Known {
+    gathered: Gathered,
+    factor: Cholesky<f32>,
+    /// L^-1 (y - prior mean).
+    solved: Vec<f32>,
+}
+
+struct Shortlist {
+    items: Vec<usize>,
+    gathered: Gathered,
+    /// W = L^-1 K_PS.
+    weights: Dense,
+    mean: Vec<f32>,
+    live: Vec<bool>,
+}
+
+impl<'a> Rounds<'a> {
+    pub(crate) fn new(model: &'a Posterior, belief: Belief) -> Self {
+        let deviations = belief.variance.iter().map(|variance| variance.max(0.0).sqrt()).collect();
+        let pending = Vec::new();
+        Rounds {
+            model,
+            belief,
+            deviations,
+            known: None,
+            batches: 0,
+            shortlist: None,
+            shortlist_batches: 0,
+            pending,
+        }
+    }
+
+    fn settings(&self) -> &PosteriorSettings {
+        &self.model.settings
+    }
+
+    /// Whether the batch at hand is followed by a scan.
+    fn scans_next(&self) -> bool {
+        self.batches <= SCANS || !self.model.covariance.has_item_kernel(&self.model.settings)
+    }
+
+    fn noise(&self, item: usize) -> f32 {
+        self.model.settings.noise as f32 * self.belief.variance[item] + self.model.covariance.noise(item)
+    }
+
+    /// Takes in what was paid for since the last time.
+    fn absorb(&mut self, ledger: &Ledger<'_>) -> Result<()> {
+        let before = self.known.as_ref().map_or(0, |known| known.gathered.len());
+        let new = &ledger.evidence()[before.min(ledger.evidence().len())..];
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(shortlist) = &mut self.shortlist {
+            pending.iter().for_each(|&place| shortlist.live[place] = false);
+        }
+        if new.is_empty() || before >= MOST_MODELLED {
+            return Ok(());
+        }
+        self.batches += 1;
+        let items: Vec<usize> = new.iter().map(|scored| scored.item as usize).collect();
+        let surprise: Vec<f32> = new
+            .iter()
+            .map(|scored| self.model.transform.apply(scored.score) - self.belief.mean[scored.item as usize])
+            .collect();
+        let gathered = self.model.covariance.gather(&items, &self.deviations);
+        let mut block = gathered.covariance(&gathered, self.settings());
+        for (at, &item) in items.iter().enumerate() {
+            block[(at, at)] += self.noise(item);
+        }
+        match self.known.take() {
+            None => {
+                let factor = stable_factor(block)?;
+                let mut solved = Dense::new(surprise.len(), 1, surprise)?;
+                solve_lower(factor.factor(), &mut solved);
+                self.known = Some(Known { gathered, factor, solved: solved.values().to_vec() });
+            }
+            Some(mut known) => {
+                // A batch of the shortlist has its part of W at hand; one cut short by a limit too.
+                let columns = match &self.shortlist {
+                    Some(shortlist) if pending.len() >= items.len() => {
+                        shortlist.weights.select_cols(&pending[..items.len()])
+                    }
+                    _ => {
+                        let mut cross = known.gathered.covariance(&gathered, self.settings());
+                        solve_lower(known.factor.factor(), &mut cross);
+                        cross
+                    }
+                };
+                let corner = append_stable(&mut known.factor, &columns, block)?;
+                let expected = row_times(&known.solved, &columns);
+                let rest = surprise.iter().zip(&expected).map(|(y, guess)| y - guess).collect();
+                let mut solved = Dense::new(items.len(), 1, rest)?;
+                solve_lower(&corner, &mut solved);
+                // The next choice makes a new shortlist: this one need not be kept up to date.
+                if !self.scans_next()
+                    && let Some(shortlist) = &mut self.shortlist
+                {
+                    let mut rows = gathered.covariance(&shortlist.gathered, &self.model.settings);
+                    subtract_product_tn(&mut rows, &columns, &shortlist.weights);
+                    solve_lower(&corner, &mut rows);
+                    let gain = row_times(solved.values(), &rows);
+                    shortlist.mean.iter_mut().zip(gain).for_each(|(mean, gain)| *mean += gain);
+                    shortlist.weights.append_rows(&rows);
+                    self.shortlist_batches = self.batches;
+                }
+                known.solved.extend_from_slice(solved.values());
+                known.gathered.append(&gathered);
+                self.known = Some(known);
+            }
+        }
+        Ok(())
+    }
+
+    /// The most promising unpaid items, by a scan of the whole collection with the low-rank part.
+    fn choose_shortlist(&mut self, ledger: &Ledger<'_>) -> Result<()> {
+        let Some(known) = &self.known else { return Ok(()) };
+        let mut weights = Dense::new(known.solved.len(), 1, known.solved.clone())?;
+        solve_lower_transposed(known.factor.factor(), &mut weights);
+        let mut promise = self.model.covariance.scan(&known.gathered, weights.values());
+        promise.iter_mut().zip(&self.belief.mean).for_each(|(value, mean)| *value += mean);
+        let best = best_positions(&promise, self.settings().shortlist, |item| ledger.is_paid(item));
+        let items: Vec<usize> = best.into_iter().map(|item| item as usize).collect();
+        let gathered = self.model.covariance.gather(&items, &self.deviations);
+        let mut weights = known.gathered.covariance(&gathered, self.settings());
+        solve_lower(known.factor.factor(), &mut weights);
+        let gain = row_times(&known.solved, &weights);
+        let mean = items.iter().zip(gain).map(|(&item, gain)| self.belief.mean[item] + gain).collect();
+        let live = vec![true; items.len()];
+        self.shortlist = Some(Shortlist { items, gathered, weights, mean, live });
+        self.shortlist_batches = self.batches;
+        Ok(())
+    }
+
+    /// Transformed paid scores, descending, and what is believed of the most promising unpaid items.
+    pub(crate) fn outlook(&mut self, ledger: &Ledger<'_>) -> Result<(Vec<f32>, Outlook)> {
+        self.absorb(ledger)?;
+        if self.shortlist_batches != self.batches {
+            self.choose_shortlist(ledger)?;
+        }
+        let transform = &self.model.transform;
+        let mut paid: Vec<f32> = ledger.evidence().iter().map(|s| transform.apply(s.score)).collect();
+        paid.sort_unstable_by(|a, b| b.total_cmp(a));
+        let mut outlook = Outlook { means: Vec::new(), variances: Vec::new() };
+        if let Some(shortlist) = &self.shortlist {
+            let mut variances = shortlist.gathered.variances(self.settings());
+            for row in 0..shortlist.weights.rows() {
+                let known = shortlist.weights.row(row);
+                variances.iter_mut().zip(known).for_each(|(variance, w)| *variance -= w * w);
+            }
+            let dead = |place: u32| !shortlist.live[place as usize];
+            for place in best_positions(&shortlist.mean, MOST_PROMISING, dead) {
+                let place = place as usize;
+                outlook.means.push(shortlist.mean[place]);
+                outlook.variances.push(variances[place].max(0.0) + self.noise(shortlist.items[place]));
+            }
+        }
+        Ok((paid, outlook))
+    }
+}
+
+impl Policy for Rounds<'_> {
+    fn choose(&mut self, count: usize, ledger: &Ledger<'_>) -> Result<Vec<u32>> {
+        self.absorb(ledger)?;
+        if self.known.is_none() {
+            return Ok(best_positions(&self.belief.mean, count, |item| ledger.is_paid(item)));
+        }
+        let live = self.shortlist.as_ref().map_or(0, |list| list.live.iter().filter(|live| **live).count());
+        if self.shortlist_batches != self.batches || live < count {
+            self.choose_shortlist(ledger)?;
+        }
+        let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
+        let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
+        self.pending = places.into_iter().map(|place| place as usize).collect();
+        Ok(self.pending.iter().map(|&place| shortlist.items[place] as u32).collect())
+    }
+
+    fn estimate(&mut self, goal: &Goal, ledger: &Ledger<'_>) -> Result<Outcome> {
+        let Some(calibration) = self.model.calibration.clone() else { return Ok(Outcome::default()) };
+        let (paid, outlook) = self.outlook(ledger)?;
+        let recall = calibration.estimate(&paid, &outlook, goal.k);
+        let enough = goal.recall.map(|target| calibration.stop_at(target.get(), goal.k));
+        let goal_reached = recall.zip(enough).is_some_and(|(recall, enough)| recall.mean >= enough);
+        Ok(Outcome { recall, goal_reached })
+    }
+}
+
+/// Adds to the diagonal, more each time, until there is a factor: duplicates and constant rows make
+/// matrices that are only just not definite.
+fn with_jitter<R>(mut block: Dense, mut factor: impl FnMut(&Dense) -> Result<R>) -> Result<R> {
+    let size = block.rows().max(1) as f32;
+    let mean = (0..block.rows()).map(|i| block[(i, i)]).sum::<f32>() / size;
+    let mut jitter = if mean > 0.0 { 1e-6 * mean } else { 1e-6 };
+    loop {
+        block.add_diagonal(jitter);
+        match factor(&block) {
+            Err(crate::Error::NotPositiveDefinite { .. }) if jitter < 1e3 * mean.max(1.0) => jitter *= 10.0,
+            result => return result,
+        }
+    }
+}
+
+fn stable_factor(block: Dense) -> Result<Cholesky<f32>> {
+    with_jitter(block, Cholesky::new)
+}
+
+fn append_stable(factor: &mut Cholesky<f32>, columns: &Dense, block: Dense) -> Result<Dense> {
+    with_jitter(block, |block| factor.append_solved(columns, block))
+}

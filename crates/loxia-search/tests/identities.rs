@@ -1,0 +1,240 @@
+//! What must hold of the methods whatever the data.
+
+use std::sync::Arc;
+
+use loxia_core::conformance::check_retriever;
+use loxia_core::{Budget, RecallTarget, Seed, Stop, StoppedBy};
+use loxia_search::linalg::Dense;
+use loxia_search::*;
+
+use crate::synthetic::{World, world};
+
+const ALL: [MethodName; 12] = [
+    MethodName::Exact,
+    MethodName::Rerank,
+    MethodName::Anncur,
+    MethodName::AnncurPlus,
+    MethodName::Adacur,
+    MethodName::AdacurPlus,
+    MethodName::AdacurRandom,
+    MethodName::Axn,
+    MethodName::AxnDual,
+    MethodName::AxnFactors,
+    MethodName::AxnPlus,
+    MethodName::Posterior,
+];
+
+struct Boxed(Box<dyn Method>);
+
+impl Method for Boxed {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn items(&self) -> usize {
+        self.0.items()
+    }
+
+    fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {
+        self.0.run(query, goal, ledger)
+    }
+}
+
+#[test]
+fn every_method_keeps_the_contract_of_a_retriever() {
+    let world = world(25, 2, 60, 0.3);
+    for name in ALL {
+        let built = build(name, &world.anchors, &BuildOptions::default()).unwrap();
+        let searcher = Searcher::new(Boxed(built.method), world.collection()).unwrap();
+        check_retriever(&searcher, &world.queries(), &|query| {
+            let row: usize = query.id.as_str()[1..].parse().unwrap();
+            world.test.scores.row(row).to_vec()
+        });
+    }
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for name in ALL {
+        assert_eq!(name.to_string().parse::<MethodName>().unwrap(), name);
+    }
+    assert!("anncurr".parse::<MethodName>().unwrap_err().to_string().contains("posterior"));
+}
+
+fn adacur_settings(world: &World, first_stage: Arc<dyn FirstStage>) -> AdacurSettings {
+    assert_eq!(first_stage.items(), world.anchors.items());
+    AdacurSettings {
+        first_stage,
+        strategy: Strategy::Top,
+        schedule: Schedule::RemainderLast { rounds: 1 },
+        split: None,
+        solver: Solver::published(),
+        centre: false,
+        seed: Seed(0),
+    }
+}
+
+#[test]
+fn one_round_from_a_first_stage_equals_reranking_it() {
+    let world = world(20, 3, 80, 0.3);
+    let dual = Arc::new(DualScan::new(world.anchors.item_vectors().unwrap().clone()));
+    let rerank = Rerank::new(dual.clone());
+    let adacur = Adacur::new(&world.anchors, adacur_settings(&world, dual.clone())).unwrap();
+    let axn = Axn::new(
+        world.anchors.item_vectors().unwrap().clone(),
+        AxnSettings {
+            first_stage: dual,
+            schedule: Schedule::Even { rounds: 1 },
+            solver: Solver::published(),
+            mix: 0.2,
+        },
+    )
+    .unwrap();
+    for query in 0..3 {
+        for budget in [1, 7, 40] {
+            let stop = Stop::at_budget(budget);
+            let expected = world.search(&rerank, query, 5, &stop);
+            assert_eq!(world.search(&adacur, query, 5, &stop), expected);
+            assert_eq!(world.search(&axn, query, 5, &stop), expected);
+        }
+    }
+}
+
+#[test]
+fn adacur_with_one_round_equals_anncur_on_those_items() {
+    let world = world(30, 3, 90, 0.3);
+    let anchor_items: Vec<u32> = vec![3, 14, 15, 26, 35, 53, 58, 79, 80, 89];
+    for (solver, centre) in [(Solver::published(), false), (Solver::Ridge { relative: 0.05 }, true)] {
+        let settings = AnncurSettings {
+            share: 0.5,
+            anchor_items: AnchorItems::Given(anchor_items.clone().into()),
+            solver,
+            centre,
+        };
+        let anncur = Anncur::new(&world.anchors, settings).unwrap();
+        let run = (0..3).map(|query| (format!("q{query}"), anchor_items.clone()));
+        let first = Arc::new(GivenRun::new(90, run).unwrap());
+        let settings = AdacurSettings { split: Some(0.5), solver, centre, ..adacur_settings(&world, first) };
+        let adacur = Adacur::new(&world.anchors, settings).unwrap();
+        for query in 0..3 {
+            let stop = Stop::at_budget(20);
+            let (left, right) =
+                (world.search(&anncur, query, 5, &stop), world.search(&adacur, query, 5, &stop));
+            assert_eq!(left.evidence, right.evidence);
+            assert_eq!((left.rounds, right.rounds), (2, 2));
+        }
+    }
+}
+
+#[test]
+fn a_matrix_of_low_rank_is_recovered() {
+    // Without noise the scores have rank 7: ten anchor items are enough to know the whole row.
+    let world = world(30, 5, 200, 0.0);
+    let settings = AnncurSettings {
+        share: 0.5,
+        anchor_items: AnchorItems::KMeans(world.anchors.item_vectors().unwrap().clone(), Seed(1)),
+        solver: Solver::MinNorm { rcond: 1e-6 },
+        centre: false,
+    };
+    let anncur = Anncur::new(&world.anchors, settings).unwrap();
+    let posterior = Posterior::fit(&world.anchors, PosteriorSettings::default()).unwrap();
+    for query in 0..5 {
+        let exact = world.search(&Exact::new(200), query, 8, &Stop::default());
+        for (method, cost) in [(&anncur as &dyn Method, 20), (&posterior, 40)] {
+            let answer = world.search(method, query, 8, &Stop::at_budget(cost));
+            assert_eq!(answer.ranking, exact.ranking, "{} on query {query}", method.name());
+        }
+    }
+}
+
+#[test]
+fn a_larger_budget_only_adds_items() {
+    let world = world(30, 3, 150, 0.5);
+    let sizes = Schedule::Fixed(vec![8, 5]);
+    let posterior = Posterior::fit(&world.anchors, PosteriorSettings::default()).unwrap();
+    let posterior = posterior.with_schedule(sizes.clone());
+    let first = Arc::new(DualScan::new(world.anchors.item_vectors().unwrap().clone()));
+    let settings = AdacurSettings { schedule: sizes, ..adacur_settings(&world, first) };
+    for strategy in
+        [Strategy::Top, Strategy::SoftMax { temperature: 1.0 }, Strategy::Variance, Strategy::Random]
+    {
+        let settings = AdacurSettings { strategy, ..settings.clone() };
+        let adacur = Adacur::new(&world.anchors, settings).unwrap();
+        for query in 0..3 {
+            for method in [&posterior as &dyn Method, &adacur] {
+                let paid = |budget| {
+                    let answer = world.search(method, query, 10, &Stop::at_budget(budget));
+                    answer.evidence.items().collect::<std::collections::BTreeSet<u32>>()
+                };
+                for budget in [8, 13, 20, 33, 60] {
+                    assert!(paid(budget).is_subset(&paid(budget + 9)), "{} {strategy:?}", method.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_do_not_depend_on_threads() {
+    let world = world(30, 4, 120, 0.5);
+    let built = build(MethodName::Posterior, &world.anchors, &BuildOptions::default()).unwrap();
+    let stop = Stop::at_budget(40);
+    let alone: Vec<_> = (0..4).map(|query| world.search(&*built.method, query, 10, &stop)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for (query, expected) in alone.iter().enumerate().rev() {
+                    assert_eq!(&world.search(&*built.method, query, 10, &stop), expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn adaptive_methods_beat_reranking_and_the_estimate_knows_it() {
+    let world = world(60, 20, 400, 0.5);
+    let grid = |name| {
+        let built = build(name, &world.anchors, &BuildOptions::default()).unwrap();
+        recall_grid(&*built.method, &world.test, &[10], &[40]).unwrap()[(0, 0)]
+    };
+    let (rerank, posterior) = (grid(MethodName::Rerank), grid(MethodName::Posterior));
+    assert!(posterior > rerank + 0.05, "{posterior} against {rerank}");
+
+    let options = BuildOptions { calibrate: true, ..BuildOptions::default() };
+    let calibrated = build(MethodName::Posterior, &world.anchors, &options).unwrap();
+    let (mut truth, mut estimate) = (0.0, 0.0);
+    for query in 0..20 {
+        let answer = world.search(&*calibrated.method, query, 10, &Stop::at_budget(40));
+        let recall = answer.recall_estimate.unwrap();
+        assert!(recall.low <= recall.mean && recall.mean <= recall.high && recall.high <= 1.0);
+        let exact = world.search(&Exact::new(400), query, 10, &Stop::default());
+        let found = exact.ranking.items().filter(|item| answer.ranking.items().any(|other| other == *item));
+        truth += found.count() as f64 / 200.0;
+        estimate += recall.mean / 20.0;
+    }
+    assert!((truth - estimate).abs() < 0.1, "{truth} against {estimate}");
+
+    let stop =
+        Stop { recall: Some(RecallTarget::new(0.8).unwrap()), budget: Some(Budget(390)), ..Stop::default() };
+    let answer = world.search(&*calibrated.method, 0, 10, &stop);
+    assert_eq!(answer.stopped_by, StoppedBy::Recall);
+    assert!(answer.cost.pairs < 200, "{:?}", answer.cost);
+}
+
+#[test]
+fn factors_rebuild_the_covariance_of_anchor_rows() {
+    let world = world(12, 1, 30, 0.5);
+    let factors = factorised_item_vectors(&world.anchors, 12, false).unwrap();
+    let scores = &world.anchors.rows().scores;
+    let mean = |item: usize| (0..12).map(|row| f64::from(scores[(row, item)])).sum::<f64>() / 12.0;
+    for (a, b) in [(0, 0), (3, 7), (29, 11)] {
+        let covariance = |row: usize| {
+            (f64::from(scores[(row, a)]) - mean(a)) * (f64::from(scores[(row, b)]) - mean(b)) / 12.0
+        };
+        let expected: f64 = (0..12).map(covariance).sum();
+        let found: f32 = factors.row(a).iter().zip(factors.row(b)).map(|(x, y)| x * y).sum();
+        assert!((expected - f64::from(found)).abs() < 1e-4, "{expected} against {found}");
+    }
+    let _: Dense = factors;
+}

@@ -1,0 +1,7 @@
+//! Integration tests of the search crate.
+
+mod bad_input;
+mod identities;
+mod linalg;
+mod posterior;
+mod synthetic;
