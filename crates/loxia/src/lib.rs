@@ -9,6 +9,7 @@ pub use loxia_data as data;
 pub use loxia_eval as eval;
 pub use loxia_model as model;
 pub use loxia_nn as nn;
+pub use loxia_search as search;
 
 /// What most programs need.
 pub mod prelude {
