@@ -9,6 +9,9 @@
 //! | 4 | an artefact was refused or is corrupt |
 //! | 130 | cancelled |
 
+// Doc comments of flags are the help text, where brackets are brackets.
+#![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
+
 mod command;
 mod config;
 mod context;
