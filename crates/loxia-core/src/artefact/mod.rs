@@ -24,6 +24,7 @@ mod writer;
 pub use atomic_file::{OutputFile, write_file_atomically};
 pub use digest::{Digester, digest_bytes, digest_file, digest_reader};
 pub(crate) use durable::{exists, io_error, remove_directory, rename_durably, sibling, sync_directory};
+pub(crate) use id_list::read_counted_id_list;
 pub use id_list::{digest_ids, read_id_list, write_id_list};
 pub(crate) use manifest::mismatch;
 pub use manifest::{ArtefactKind, MANIFEST_FILE, Manifest};

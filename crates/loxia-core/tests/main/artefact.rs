@@ -140,4 +140,16 @@ fn id_lists_come_back_and_damage_names_its_line() {
     }
     let broken = IdTable::try_from(&["a\nb"][..]).unwrap();
     assert!(digest_ids(&broken).unwrap_err().to_string().contains("line break"));
+
+    // The longest id that is written is read, a longer one neither.
+    let longest = "x".repeat(1 << 16);
+    let ids = IdTable::try_from(&["a", &longest][..]).unwrap();
+    fs::write(&path, format!("a\n{longest}\n")).unwrap();
+    assert_eq!(read_id_list(&path).unwrap().1, digest_ids(&ids).unwrap());
+    fs::write(&path, format!("a\n{longest}")).unwrap();
+    assert!(read_id_list(&path).unwrap_err().to_string().contains("line 2: no line break"));
+    fs::write(&path, format!("a\n{longest}y\n")).unwrap();
+    assert!(read_id_list(&path).unwrap_err().to_string().contains("line 2: more than 65536 bytes"));
+    let longer = IdTable::try_from(&[longest + "y"][..]).unwrap();
+    assert!(digest_ids(&longer).unwrap_err().to_string().contains("65537 bytes"));
 }
