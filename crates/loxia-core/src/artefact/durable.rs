@@ -47,16 +47,10 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
 /// Renames and makes the new name durable.
 pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(io_error(to, format!("rename {} to it", from.display())))?;
-    match to.parent() {
-        Some(parent) => sync_directory(parent),
-        None => Ok(()),
-    }
+    sync_parent(to)
 }
 
-/// Removes a directory with everything in it; one that is not there is fine.
-pub(crate) fn remove_directory(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, "remove", error)),
-        _ => Ok(()),
-    }
+/// Makes the name of `path` durable, or that it has none.
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
+    path.parent().map_or(Ok(()), sync_directory)
 }

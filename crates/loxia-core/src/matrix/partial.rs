@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::spec::id_digests;
 use super::{COL_IDS_FILE, DENSE_FILE, LOG_FILE, MatrixSpec, ROW_IDS_FILE, SPARSE_FILE, Storage, TileGrid};
 use crate::artefact::{
-    ArtefactWriter, Existing, MANIFEST_FILE, Manifest, check_replaceable, digest_file, exists, io_error,
-    remove_directory, replace_directory, sibling, sync_directory, write_id_list,
+    ArtefactWriter, Existing, MANIFEST_FILE, Manifest, check_replaceable, digest_file, discard_directory,
+    exists, io_error, recover, replace_directory, sibling, sync_directory, write_id_list,
 };
 use crate::{Error, IdTable, Result};
 
@@ -33,6 +33,7 @@ impl PartialMatrix {
         let directory = sibling(path, ".partial")?;
         // Before anything is discarded: a spec may be refused.
         let (grid, manifest) = (spec.grid()?, spec.manifest()?);
+        recover(path);
         check_replaceable(path, existing, MANIFEST_FILE)?;
         if exists(&directory)? {
             if existing == Existing::Refuse {
@@ -40,7 +41,8 @@ impl PartialMatrix {
             }
             check_replaceable(&directory, existing, MANIFEST_FILE)?;
             let _lock = exists(&directory.join(MANIFEST_FILE))?.then(|| lock(&directory)).transpose()?;
-            remove_directory(&directory)?;
+            // In one step out of its name: half of it could be neither resumed nor recognised as ours.
+            discard_directory(&directory, path)?;
         }
         let mut writer = ArtefactWriter::create(&directory, Existing::Refuse)?;
         let mut add_ids = |name: &str, ids: &IdTable| {
@@ -58,7 +60,9 @@ impl PartialMatrix {
     /// Goes on with a matrix, or begins it if there is nothing to go on with; `None` if it is finished.
     pub(super) fn resume(path: &Path, spec: &MatrixSpec<'_>, existing: Existing) -> Result<Option<Self>> {
         let directory = sibling(path, ".partial")?;
+        // Complete but for its name it only has to be finished, whether or not the old one is in its place.
         if !exists(&directory)? {
+            recover(path);
             if exists(path)? {
                 match spec.check(path) {
                     Ok(_) => return Ok(None),
