@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::durable::{io_error, sync_directory};
+use super::durable::{io_error, sync_tree};
 use super::replace::{check_replaceable, recover, replace_directory};
 use super::temporary::Temporary;
 use super::{Existing, MANIFEST_FILE, Manifest, OutputFile};
@@ -52,8 +52,9 @@ impl ArtefactWriter {
         Ok(ArtefactWriter { target, temporary, existing, marker: marker.to_owned() })
     }
 
-    /// The temporary directory, for writers that need more than a stream. What they put there they sync
-    /// themselves.
+    /// The temporary directory, for writers that need more than a stream. Files that they put there they sync
+    /// themselves; directories, which may hold files of [`add_file`](ArtefactWriter::add_file), are synced by
+    /// [`commit`](ArtefactWriter::commit).
     pub fn directory(&self) -> &Path {
         self.temporary.path()
     }
@@ -79,7 +80,7 @@ impl ArtefactWriter {
     /// Gives the artefact its name. On error the old one, if any, is in its place; that the old one could
     /// not be removed afterwards is no error.
     pub fn commit(self) -> Result<()> {
-        sync_directory(self.directory())?;
+        sync_tree(self.directory())?;
         replace_directory(self.directory(), &self.target, self.existing, &self.marker)
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use loxia_core::artefact::Existing;
+use loxia_core::artefact::{ArtefactWriter, Existing};
 use loxia_core::matrix::{MatrixWriter, TileShape};
 use loxia_core::{Error, Seed};
 
@@ -144,6 +144,36 @@ fn killed_between_two_renames_the_new_one_is_finished_or_the_old_one_comes_back(
     writer.finish().unwrap();
     assert_ne!(files(&path), expected);
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_directory_of_an_artefact_is_synced() {
+    let parent = tempfile::tempdir().unwrap();
+    let trace = parent.path().join("trace");
+    let child = Command::new("strace")
+        .args(["-f", "-y", "-e", "trace=fsync", "-o"])
+        .arg(&trace)
+        .arg(this_binary())
+        .args(["--exact", "faults::child_that_writes_an_inner_directory"])
+        .env(TASK, parent.path().join("artefact"))
+        .output();
+    if !child.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no strace that works here");
+        return;
+    }
+    let calls = fs::read_to_string(trace).unwrap();
+    assert!(calls.lines().any(|call| call.contains("/inner>")), "{calls}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn child_that_writes_an_inner_directory() {
+    let Some(path) = std::env::var_os(TASK) else { return };
+    let mut writer = ArtefactWriter::create(path, Existing::Refuse).unwrap();
+    fs::create_dir(writer.directory().join("inner")).unwrap();
+    writer.add_file("inner/data", |file| file.write_bytes(b"1")).unwrap();
+    writer.commit().unwrap();
 }
 
 /// Writes tiles until the system refuses, and checks how that is told.
