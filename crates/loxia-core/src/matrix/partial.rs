@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::spec::id_digests;
 use super::{COL_IDS_FILE, DENSE_FILE, LOG_FILE, MatrixSpec, ROW_IDS_FILE, SPARSE_FILE, Storage, TileGrid};
@@ -15,6 +16,10 @@ use crate::artefact::{
     exists, io_error, recover, replace_directory, sibling, sync_directory, write_id_list,
 };
 use crate::{Error, IdTable, Result};
+
+/// How long a lock is waited for. A process that is just being started by another thread holds its parent's
+/// locks until it runs its own program, also those that the parent has given up meanwhile.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct PartialMatrix {
@@ -148,7 +153,13 @@ fn lock(directory: &Path) -> Result<File> {
     // Never written, but network file systems want the right to write for a lock that excludes others.
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).open(&path).map_err(io_error(&path, "open"))?;
-    match file.try_lock() {
+    let begun = Instant::now();
+    let mut attempt = file.try_lock();
+    while matches!(attempt, Err(TryLockError::WouldBlock)) && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+        attempt = file.try_lock();
+    }
+    match attempt {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let busy = io::Error::new(io::ErrorKind::WouldBlock, "another process is writing this matrix");
