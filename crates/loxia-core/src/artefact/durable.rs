@@ -44,19 +44,56 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes every name in `root` and in the directories within it durable, the innermost first.
+pub(super) fn sync_tree(root: &Path) -> Result<()> {
+    directories(root)?.iter().rev().try_for_each(|directory| sync_directory(directory))
+}
+
+/// `root` and all directories within it, each before those that it holds. Links are not followed.
+fn directories(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![root.to_owned()];
+    let mut next = 0;
+    while let Some(directory) = found.get(next).cloned() {
+        for entry in fs::read_dir(&directory).map_err(io_error(&directory, "list"))? {
+            let entry = entry.map_err(io_error(&directory, "list"))?;
+            if entry.file_type().map_err(io_error(&entry.path(), "look up"))?.is_dir() {
+                found.push(entry.path());
+            }
+        }
+        next += 1;
+    }
+    Ok(found)
+}
+
 /// Renames and makes the new name durable.
 pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(io_error(to, format!("rename {} to it", from.display())))?;
-    match to.parent() {
-        Some(parent) => sync_directory(parent),
-        None => Ok(()),
-    }
+    sync_parent(to)
 }
 
-/// Removes a directory with everything in it; one that is not there is fine.
-pub(crate) fn remove_directory(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, "remove", error)),
-        _ => Ok(()),
+/// Makes the name of `path` durable, or that it has none.
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_is_found_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        fs::create_dir(root.join("d")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+        let mut found = directories(root).unwrap();
+        let place = |name: &str| found.iter().position(|path| *path == root.join(name)).unwrap();
+        assert!(place("") < place("a") && place("a") < place("a/b") && place("a/b") < place("a/b/c"));
+        found.sort();
+        assert_eq!(found, ["", "a", "a/b", "a/b/c", "d"].map(|name| root.join(name)));
+        sync_tree(root).unwrap();
     }
 }

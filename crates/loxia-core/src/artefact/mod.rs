@@ -18,17 +18,20 @@ mod digest;
 mod durable;
 mod id_list;
 mod manifest;
+mod replace;
 mod temporary;
 mod writer;
 
 pub use atomic_file::{OutputFile, write_file_atomically};
 pub use digest::{Digester, digest_bytes, digest_file, digest_reader};
-pub(crate) use durable::{exists, io_error, remove_directory, rename_durably, sibling, sync_directory};
+pub(crate) use durable::{exists, io_error, rename_durably, sibling, sync_directory};
+pub(crate) use id_list::read_counted_id_list;
 pub use id_list::{digest_ids, read_id_list, write_id_list};
 pub(crate) use manifest::mismatch;
 pub use manifest::{ArtefactKind, MANIFEST_FILE, Manifest};
+pub(crate) use replace::{check_replaceable, recover, replace_directory};
+pub(crate) use temporary::discard_directory;
 pub use writer::ArtefactWriter;
-pub(crate) use writer::{check_replaceable, replace_directory};
 
 /// What to do with an output that is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,17 +1,18 @@
 //! Directories that appear whole.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::durable::{exists, io_error, remove_directory, rename_durably, sibling, sync_directory};
-use super::temporary::{Temporary, unique_suffix};
+use super::durable::{io_error, sync_tree};
+use super::replace::{check_replaceable, recover, replace_directory};
+use super::temporary::Temporary;
 use super::{Existing, MANIFEST_FILE, Manifest, OutputFile};
 use crate::{Error, Result};
 
 /// Writes an artefact directory under a temporary name and renames it into place.
 ///
 /// Dropped without [`commit`](ArtefactWriter::commit) it removes what it wrote. With
-/// [`Existing::Overwrite`] the old directory is moved aside, and removed after the new one has its name;
+/// [`Existing::Overwrite`] the old directory is removed after the new one has its name;
 /// only a directory that is empty or holds the marker file (`manifest.json`) is ever replaced, so a wrong
 /// path cannot cost anyone their files.
 ///
@@ -45,13 +46,15 @@ impl ArtefactWriter {
     /// `manifest.json`.
     pub fn create_marked(path: impl Into<PathBuf>, existing: Existing, marker: &str) -> Result<Self> {
         let target = path.into();
+        recover(&target);
         check_replaceable(&target, existing, marker)?;
         let temporary = Temporary::directory(&target)?;
         Ok(ArtefactWriter { target, temporary, existing, marker: marker.to_owned() })
     }
 
-    /// The temporary directory, for writers that need more than a stream. What they put there they sync
-    /// themselves.
+    /// The temporary directory, for writers that need more than a stream. Files that they put there they sync
+    /// themselves; directories, which may hold files of [`add_file`](ArtefactWriter::add_file), are synced by
+    /// [`commit`](ArtefactWriter::commit).
     pub fn directory(&self) -> &Path {
         self.temporary.path()
     }
@@ -74,46 +77,10 @@ impl ArtefactWriter {
         self.add_file(MANIFEST_FILE, |file| file.write_bytes(manifest.to_json().as_bytes()))
     }
 
-    /// Gives the artefact its name. On error the old one, if any, is in its place.
+    /// Gives the artefact its name. On error the old one, if any, is in its place; that the old one could
+    /// not be removed afterwards is no error.
     pub fn commit(self) -> Result<()> {
-        sync_directory(self.directory())?;
+        sync_tree(self.directory())?;
         replace_directory(self.directory(), &self.target, self.existing, &self.marker)
     }
-}
-
-/// Whether `existing` and what is at `target` allow a new directory there.
-pub(crate) fn check_replaceable(target: &Path, existing: Existing, marker: &str) -> Result<()> {
-    if !exists(target)? {
-        return Ok(());
-    }
-    if existing == Existing::Refuse {
-        return Err(Error::Exists { path: target.to_owned(), resumable: false });
-    }
-    let metadata = fs::symlink_metadata(target).map_err(io_error(target, "look up"))?;
-    let refuse = |what: &str| Err(Error::Invalid(format!("{}: {what}, not replaced", target.display())));
-    if !metadata.is_dir() {
-        return refuse("not a directory");
-    }
-    let empty = fs::read_dir(target).map_err(io_error(target, "list"))?.next().is_none();
-    if empty || exists(&target.join(marker))? {
-        Ok(())
-    } else {
-        refuse(&format!("a directory without {marker} is no artefact"))
-    }
-}
-
-/// Renames `from` to `target`, moving an old `target` aside for the time between.
-pub(crate) fn replace_directory(from: &Path, target: &Path, existing: Existing, marker: &str) -> Result<()> {
-    check_replaceable(target, existing, marker)?;
-    if !exists(target)? {
-        return rename_durably(from, target);
-    }
-    let aside = sibling(target, &unique_suffix(".old-"))?;
-    fs::rename(target, &aside).map_err(io_error(target, "move aside"))?;
-    if let Err(error) = rename_durably(from, target) {
-        // Best effort: the first error is the one to report.
-        let _ = fs::rename(&aside, target);
-        return Err(error);
-    }
-    remove_directory(&aside)
 }

@@ -13,7 +13,7 @@ use super::sparse_writer::block_bytes;
 use super::spec::{id_digests, layout_of};
 use super::tile_log::{TileRecord, read_log};
 use super::{COL_IDS_FILE, LOG_FILE, ROW_IDS_FILE, RowView, SparseRow, Storage, TileGrid};
-use crate::artefact::{ArtefactKind, MANIFEST_FILE, Manifest, io_error, read_id_list};
+use crate::artefact::{ArtefactKind, MANIFEST_FILE, Manifest, io_error, read_counted_id_list};
 use crate::{Error, IdTable, Result};
 
 /// Maps the first `length` bytes of a file that has at least so many; nothing for an empty file, which
@@ -199,12 +199,7 @@ impl MappedMatrix {
 }
 
 fn open_ids(path: &Path, expected: usize, digest: &str) -> Result<IdTable> {
-    let (ids, found) = read_id_list(path)?;
-    if ids.len() != expected {
-        let what =
-            format!("{} ids, but the manifest's shape says {expected}; score the matrix again", ids.len());
-        return Err(Error::corrupt(path, what));
-    }
+    let (ids, found) = read_counted_id_list(path, expected)?;
     if found != digest {
         let what = format!("SHA-256 {found}, the manifest says {digest}; score the matrix again");
         return Err(Error::corrupt(path, what));

@@ -7,14 +7,19 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::spec::id_digests;
 use super::{COL_IDS_FILE, DENSE_FILE, LOG_FILE, MatrixSpec, ROW_IDS_FILE, SPARSE_FILE, Storage, TileGrid};
 use crate::artefact::{
-    ArtefactWriter, Existing, MANIFEST_FILE, Manifest, check_replaceable, digest_file, exists, io_error,
-    remove_directory, replace_directory, sibling, sync_directory, write_id_list,
+    ArtefactWriter, Existing, MANIFEST_FILE, Manifest, check_replaceable, digest_file, discard_directory,
+    exists, io_error, recover, replace_directory, sibling, sync_directory, write_id_list,
 };
 use crate::{Error, IdTable, Result};
+
+/// How long a lock is waited for. A process that is just being started by another thread holds its parent's
+/// locks until it runs its own program, also those that the parent has given up meanwhile.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct PartialMatrix {
@@ -33,6 +38,7 @@ impl PartialMatrix {
         let directory = sibling(path, ".partial")?;
         // Before anything is discarded: a spec may be refused.
         let (grid, manifest) = (spec.grid()?, spec.manifest()?);
+        recover(path);
         check_replaceable(path, existing, MANIFEST_FILE)?;
         if exists(&directory)? {
             if existing == Existing::Refuse {
@@ -40,7 +46,8 @@ impl PartialMatrix {
             }
             check_replaceable(&directory, existing, MANIFEST_FILE)?;
             let _lock = exists(&directory.join(MANIFEST_FILE))?.then(|| lock(&directory)).transpose()?;
-            remove_directory(&directory)?;
+            // In one step out of its name: half of it could be neither resumed nor recognised as ours.
+            discard_directory(&directory, path)?;
         }
         let mut writer = ArtefactWriter::create(&directory, Existing::Refuse)?;
         let mut add_ids = |name: &str, ids: &IdTable| {
@@ -58,7 +65,9 @@ impl PartialMatrix {
     /// Goes on with a matrix, or begins it if there is nothing to go on with; `None` if it is finished.
     pub(super) fn resume(path: &Path, spec: &MatrixSpec<'_>, existing: Existing) -> Result<Option<Self>> {
         let directory = sibling(path, ".partial")?;
+        // Complete but for its name it only has to be finished, whether or not the old one is in its place.
         if !exists(&directory)? {
+            recover(path);
             if exists(path)? {
                 match spec.check(path) {
                     Ok(_) => return Ok(None),
@@ -144,7 +153,13 @@ fn lock(directory: &Path) -> Result<File> {
     // Never written, but network file systems want the right to write for a lock that excludes others.
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).open(&path).map_err(io_error(&path, "open"))?;
-    match file.try_lock() {
+    let begun = Instant::now();
+    let mut attempt = file.try_lock();
+    while matches!(attempt, Err(TryLockError::WouldBlock)) && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+        attempt = file.try_lock();
+    }
+    match attempt {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let busy = io::Error::new(io::ErrorKind::WouldBlock, "another process is writing this matrix");

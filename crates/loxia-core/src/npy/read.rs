@@ -10,6 +10,10 @@ use super::{NpyDtype, NpyHeader};
 use crate::artefact::io_error;
 use crate::{Error, Result};
 
+/// Most rows or columns of a matrix without numbers. The length of such a file says nothing about its shape,
+/// and readers allocate a row or count through the rows.
+const LARGEST_EMPTY: usize = 1 << 24;
+
 /// Reads a matrix row by row; a vector is a matrix of one row.
 ///
 /// ```
@@ -50,6 +54,7 @@ impl NpyReader {
         let (rows, cols) =
             matrix_shape(&header, length, data as u64).map_err(|what| Error::corrupt(path, what))?;
         file.seek(SeekFrom::Start(data as u64)).map_err(io_error(path, "read"))?;
+        // `matrix_shape` has made sure that a row is in the file or, with no rows, that it is small.
         let raw = vec![0; cols * header.dtype.size()];
         let path = path.to_owned();
         Ok(NpyReader { path, file, dtype: header.dtype, rows, cols, next_row: 0, rounded: 0, raw })
@@ -134,9 +139,8 @@ fn matrix_shape(header: &NpyHeader, file_length: u64, data: u64) -> Result<(usiz
     }
     let too_large = |_| format!("shape {shape:?} is beyond this machine");
     let (rows, cols) = (usize::try_from(rows).map_err(too_large)?, usize::try_from(cols).map_err(too_large)?);
-    // With no rows the length says nothing about the columns, and a row of them would be allocated.
-    if rows == 0 && cols > 1 << 32 {
-        Err(format!("shape {shape:?} is beyond this machine"))
+    if (rows == 0 || cols == 0) && rows.max(cols) > LARGEST_EMPTY {
+        Err(format!("shape {shape:?} has no numbers, and more than {LARGEST_EMPTY} rows or columns of none"))
     } else {
         Ok((rows, cols))
     }

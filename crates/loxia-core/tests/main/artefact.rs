@@ -50,6 +50,46 @@ fn a_dropped_writer_leaves_nothing_and_the_old_in_place() {
     assert_eq!(fs::read(path.join("data")).unwrap(), b"old");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_a_killed_writer_moved_aside_comes_back_or_goes() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, aside) = (parent.path().join("vectors"), parent.path().join("vectors.replaced-1-0"));
+    write(&aside, b"old", Existing::Refuse).unwrap();
+    let error = ArtefactWriter::create(&path, Existing::Refuse).unwrap_err();
+    assert!(matches!(error, Error::Exists { .. }), "{error}");
+    assert_eq!(fs::read(path.join("data")).unwrap(), b"old");
+
+    write(&aside, b"older", Existing::Refuse).unwrap();
+    write(&path, b"new", Existing::Overwrite).unwrap();
+    assert_eq!(fs::read(path.join("data")).unwrap(), b"new");
+    assert_eq!(names(parent.path()), ["vectors"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_old_directory_that_cannot_be_removed_is_no_failure() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("vectors");
+    write(&path, b"old", Existing::Refuse).unwrap();
+    let inner = path.join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("stays"), "").unwrap();
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(inner.join("probe"), "").is_ok() {
+        println!("skipped: this user may write anywhere");
+        return;
+    }
+    write(&path, b"new", Existing::Overwrite).unwrap();
+    assert_eq!(fs::read(path.join("data")).unwrap(), b"new");
+    // For the clean-up of the test itself.
+    for name in names(parent.path()).into_iter().filter(|name| name != "vectors") {
+        let inner = parent.path().join(name).join("inner");
+        fs::set_permissions(inner, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
 #[test]
 fn a_directory_that_is_no_artefact_is_never_replaced() {
     let parent = tempfile::tempdir().unwrap();
@@ -140,4 +180,16 @@ fn id_lists_come_back_and_damage_names_its_line() {
     }
     let broken = IdTable::try_from(&["a\nb"][..]).unwrap();
     assert!(digest_ids(&broken).unwrap_err().to_string().contains("line break"));
+
+    // The longest id that is written is read, a longer one neither.
+    let longest = "x".repeat(1 << 16);
+    let ids = IdTable::try_from(&["a", &longest][..]).unwrap();
+    fs::write(&path, format!("a\n{longest}\n")).unwrap();
+    assert_eq!(read_id_list(&path).unwrap().1, digest_ids(&ids).unwrap());
+    fs::write(&path, format!("a\n{longest}")).unwrap();
+    assert!(read_id_list(&path).unwrap_err().to_string().contains("line 2: no line break"));
+    fs::write(&path, format!("a\n{longest}y\n")).unwrap();
+    assert!(read_id_list(&path).unwrap_err().to_string().contains("line 2: more than 65536 bytes"));
+    let longer = IdTable::try_from(&[longest + "y"][..]).unwrap();
+    assert!(digest_ids(&longer).unwrap_err().to_string().contains("65537 bytes"));
 }

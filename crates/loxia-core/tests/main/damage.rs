@@ -133,7 +133,27 @@ fn sizes_that_do_not_fit_are_refused() {
     }
     change(&path.join("rows.ids"), |bytes| bytes.extend(b"q99\n"));
     let message = corrupt_message(ScoreMatrix::open(&path));
-    assert!(message.contains("6 ids, but the manifest's shape says 5"), "{message}");
+    assert!(message.contains("more ids than the 5 of the manifest's shape"), "{message}");
+    fs::write(path.join("rows.ids"), "q0\nq1\n").unwrap();
+    let message = corrupt_message(ScoreMatrix::open(&path));
+    assert!(message.contains("2 ids, but the manifest's shape says 5"), "{message}");
+}
+
+#[test]
+fn id_lists_of_terabytes_are_not_read_to_their_end() {
+    // On a disk: a file system in memory may not hold lengths like this one.
+    let parent = tempfile::tempdir().unwrap();
+    let path = dense(parent.path());
+    for (start, expected) in [("", "line 1: more than 65536 bytes"), ("q0\nq1\nq2\nq3\nq4\n", "more ids")] {
+        let list = fs::File::create(path.join("rows.ids")).unwrap();
+        fs::write(path.join("rows.ids"), start).unwrap();
+        if list.set_len(1 << 42).is_err() {
+            println!("skipped: no files of 4 TiB here");
+            return;
+        }
+        let message = corrupt_message(ScoreMatrix::open(&path));
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use loxia_core::artefact::Existing;
+use loxia_core::artefact::{ArtefactWriter, Existing};
 use loxia_core::matrix::{MatrixWriter, TileShape};
 use loxia_core::{Error, Seed};
 
@@ -83,6 +83,97 @@ fn child_that_is_killed() {
         println!("durable {tile}");
     }
     writer.finish().unwrap();
+}
+
+#[test]
+fn killed_while_it_discards_unfinished_work_another_can_begin() {
+    let parent = tempfile::tempdir().unwrap();
+    let sample = sample();
+    let path = parent.path().join("discarded");
+    drop(sample.fill(&path, 2));
+    let manifest = partial(&path).join("manifest.json");
+    // Enough that it is killed within.
+    (0..3000).for_each(|number| fs::write(partial(&path).join(format!("x{number}")), "").unwrap());
+    let mut child = Command::new(this_binary())
+        .args(["--exact", "faults::child_that_discards", "--nocapture"])
+        .env(TASK, &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while manifest.exists() && child.try_wait().unwrap().is_none() {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let writer = MatrixWriter::create(&path, &sample.dense(), Existing::Overwrite).unwrap();
+    assert_eq!(writer.missing_tiles().count(), 16);
+    drop(writer);
+    sample.fill(&path, ALL).finish().unwrap();
+    let left: Vec<_> = fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["discarded"], "nothing temporary is left");
+}
+
+#[test]
+fn child_that_discards() {
+    let Some(path) = std::env::var_os(TASK) else { return };
+    MatrixWriter::create(path.as_ref(), &sample().dense(), Existing::Overwrite).unwrap();
+}
+
+#[test]
+fn killed_between_two_renames_the_new_one_is_finished_or_the_old_one_comes_back() {
+    let parent = scratch();
+    let sample = Sample::small();
+    let path = parent.path().join("matrix");
+    let aside = parent.path().join("matrix.replaced-1-0");
+    let expected = files(&sample.fill(&path, ALL).finish().unwrap());
+    fs::rename(&path, &aside).unwrap();
+    // With nothing else there the old one is the matrix.
+    assert!(MatrixWriter::resume(&path, &sample.dense(), Existing::Refuse).unwrap().is_none());
+    assert!(path.exists() && !aside.exists());
+
+    // All tiles of the new one are there: it is finished, and the old one goes.
+    let changed = sample.dense().digest("model", "new");
+    let mut writer = MatrixWriter::create(&path, &changed, Existing::Overwrite).unwrap();
+    for tile in 0..6 {
+        let scores = tile_scores(writer.grid(), tile);
+        writer.write_tile(tile, &scores).unwrap();
+    }
+    drop(writer);
+    fs::rename(&path, &aside).unwrap();
+    let writer = MatrixWriter::resume(&path, &changed, Existing::Refuse).unwrap().unwrap();
+    assert_eq!(writer.missing_tiles().count(), 0);
+    assert!(aside.exists());
+    writer.finish().unwrap();
+    assert_ne!(files(&path), expected);
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_directory_of_an_artefact_is_synced() {
+    let parent = tempfile::tempdir().unwrap();
+    let trace = parent.path().join("trace");
+    let child = Command::new("strace")
+        .args(["-f", "-y", "-e", "trace=fsync", "-o"])
+        .arg(&trace)
+        .arg(this_binary())
+        .args(["--exact", "faults::child_that_writes_an_inner_directory"])
+        .env(TASK, parent.path().join("artefact"))
+        .output();
+    if !child.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no strace that works here");
+        return;
+    }
+    let calls = fs::read_to_string(trace).unwrap();
+    assert!(calls.lines().any(|call| call.contains("/inner>")), "{calls}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn child_that_writes_an_inner_directory() {
+    let Some(path) = std::env::var_os(TASK) else { return };
+    let mut writer = ArtefactWriter::create(path, Existing::Refuse).unwrap();
+    fs::create_dir(writer.directory().join("inner")).unwrap();
+    writer.add_file("inner/data", |file| file.write_bytes(b"1")).unwrap();
+    writer.commit().unwrap();
 }
 
 /// Writes tiles until the system refuses, and checks how that is told.

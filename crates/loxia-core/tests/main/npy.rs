@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use half::f16;
 use loxia_core::artefact::Existing;
 use loxia_core::matrix::ScoreMatrix;
-use loxia_core::npy::{NpyDtype, NpyElement, NpyHeader, NpyWriter, read_npy_matrix};
+use loxia_core::npy::{NpyDtype, NpyElement, NpyHeader, NpyReader, NpyWriter, read_npy_matrix};
 use proptest::prelude::*;
 
 use crate::sample::ids;
@@ -84,6 +84,26 @@ fn lengths_that_lie_are_refused_before_anything_is_allocated() {
         let header = NpyHeader { dtype: NpyDtype::F32, fortran_order: false, shape };
         refused(&header.to_bytes(), "shape");
     }
+}
+
+#[test]
+fn matrices_without_numbers_are_of_sensible_shapes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("empty.npy");
+    let open = |dtype: NpyDtype, shape: [u64; 2]| {
+        let header = NpyHeader { dtype, fortran_order: false, shape: shape.to_vec() };
+        fs::write(&path, header.to_bytes()).unwrap();
+        NpyReader::open(&path)
+    };
+    for shape in [[0, 1 << 32], [0, (1 << 24) + 1], [(1 << 24) + 1, 0], [1 << 60, 0]] {
+        let error = open(NpyDtype::F64, shape).unwrap_err().to_string();
+        assert!(error.contains("has no numbers"), "{error}");
+    }
+    // Refused already because its bytes overflow before they are multiplied by none.
+    assert!(open(NpyDtype::U16, [1 << 63, 0]).is_err());
+    assert_eq!(open(NpyDtype::F32, [0, 1 << 24]).unwrap().cols(), 1 << 24);
+    let mut reader = open(NpyDtype::F32, [1 << 10, 0]).unwrap();
+    assert_eq!(std::iter::from_fn(|| reader.read_row(&mut []).unwrap().then_some(())).count(), 1 << 10);
 }
 
 #[test]

@@ -208,6 +208,23 @@ fn existing_work_is_refused_or_discarded() {
 }
 
 #[test]
+fn a_lock_that_is_given_up_in_a_moment_is_waited_for() {
+    let parent = scratch();
+    let sample = Sample::small();
+    let path = parent.path().join("matrix");
+    drop(sample.fill(&path, 2));
+    let manifest = OpenOptions::new().write(true).open(partial(&path).join("manifest.json")).unwrap();
+    while manifest.try_lock().is_err() {}
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(manifest);
+        });
+        assert_eq!(sample.fill(&path, 0).missing_tiles().count(), 4);
+    });
+}
+
+#[test]
 fn writers_refuse_nan_repeated_tiles_and_early_ends() {
     let parent = scratch();
     let sample = Sample::small();
