@@ -18,6 +18,8 @@ mod flags;
 mod matrix_target;
 mod ranked_output;
 mod report;
+mod text_output;
+mod typed;
 
 use std::process::ExitCode;
 
