@@ -22,6 +22,8 @@ mod matrix_target;
 mod output;
 mod ranked_output;
 mod report;
+mod text_output;
+mod typed;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{run, succeed};
+use crate::program::{Said, loxia, run, succeed};
 
 fn write(path: &Path, text: &str) -> String {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -76,4 +76,105 @@ fn what_cannot_be_is_said() {
     let half = write(&scratch.path().join("half.jsonl"), "{\"qid\": 1, \"docno\": 2}\n{\"qid\": 1, \"do");
     run(&["data", "inspect", &half, "--as", "run"])
         .fails_with(1, &["half.jsonl:2: column 14: the JSON ends"]);
+}
+
+/// An entity-linking directory with one mention whose gold entity is there and one whose is not.
+fn worlds(root: &Path) -> String {
+    write(&root.join("w/documents/lego.jsonl"), "{\"document_id\": \"L1\", \"text\": \"a\"}\n");
+    write(&root.join("w/documents/pets.jsonl"), "{\"document_id\": \"P1\", \"text\": \"b\"}\n");
+    let mention = |id: &str, world: &str, label: &str| {
+        format!(
+            "{{\"mention_id\": \"{id}\", \"world\": \"{world}\", \"context_left\": \"\", \"mention\": \"x\", \
+             \"context_right\": \"\", \"label_document_id\": \"{label}\"}}\n"
+        )
+    };
+    let mentions = [mention("m1", "lego", "L1"), mention("m2", "lego", "L9"), mention("m3", "pets", "P1")];
+    write(&root.join("w/mentions/test.jsonl"), &mentions.concat());
+    root.join("w").display().to_string()
+}
+
+#[test]
+fn flags_that_choose_in_a_data_set_are_refused_for_a_run() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = write(&scratch.path().join("run.trec"), "q Q0 d 1 2 x\n");
+    let convert = |more: &[&str]| {
+        run(&[&["data", "convert", "--input", &input, "--to", "trec-run", "--output", "-"], more].concat())
+    };
+    convert(&["--split", "test"]).fails_with(2, &["--split has no effect here"]);
+    convert(&["--world", "lego"]).fails_with(2, &["--world has no effect here"]);
+    convert(&["--mentions", "marked"]).fails_with(2, &["--mentions has no effect here"]);
+    convert(&["--data", "x"]).fails_with(2, &["--data has no effect here"]);
+    // In the environment they are meant for other commands too.
+    let said = loxia()
+        .envs([("LOXIA_SPLIT", "test"), ("LOXIA_MENTIONS", "marked"), ("LOXIA_DATA", "/nowhere")])
+        .args(["data", "convert", "--input", &input, "--to", "trec-run", "--output", "-"])
+        .output();
+    let said = Said::of(said.unwrap());
+    assert_eq!((said.code, said.stdout.as_str()), (0, "q Q0 d 1 2 x\n"), "{}", said.stderr);
+}
+
+#[test]
+fn a_world_of_judgements_and_the_mentions_left_out() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = worlds(scratch.path());
+    let said = succeed(&[
+        "data",
+        "convert",
+        "--input",
+        &input,
+        "--to",
+        "trec-qrels",
+        "--world",
+        "pets",
+        "--output",
+        "-",
+    ]);
+    assert_eq!(said.stdout, "m3 0 P1 1\n");
+
+    let output = scratch.path().join("blink").display().to_string();
+    let said = run(&["data", "convert", "--input", &input, "--to", "blink", "--output", &output]);
+    said.fails_with(3, &["skipped 1 inputs", "mention m2: its gold entity L9 is not among"]);
+    let beir = scratch.path().join("beir").display().to_string();
+    let said = loxia()
+        .env("LOXIA_DATA", "/nowhere")
+        .args(["data", "convert", "--input", &input, "--to", "beir", "--output", &beir])
+        .output();
+    assert_eq!(Said::of(said.unwrap()).code, 0);
+}
+
+#[test]
+fn a_json_run_takes_from_a_file_of_items_what_it_lacks() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run_file = write(&scratch.path().join("run.trec"), "a Q0 b 1 2 x\n");
+    let corpus = "{\"_id\": \"a\", \"text\": \"A\"}\n{\"_id\": \"b\", \"text\": \"B\"}\n";
+    let corpus = write(&scratch.path().join("corpus.jsonl"), corpus);
+    let arguments = ["data", "convert", "--input", &run_file, "--to", "jsonl-run", "--data", &corpus];
+    let said = succeed(&[&arguments[..], &["--output", "-"]].concat());
+    // The item a is not the query a.
+    assert_eq!(said.stdout, "{\"qid\":\"a\",\"docno\":\"b\",\"text\":\"B\",\"rank\":1,\"score\":2.0}\n");
+    assert!(said.stderr.contains("lines without texts"), "{}", said.stderr);
+}
+
+#[test]
+fn queries_that_no_split_judges_are_kept_and_counted() {
+    let scratch = tempfile::tempdir().unwrap();
+    write(&scratch.path().join("in/corpus.jsonl"), "{\"_id\": \"d\", \"text\": \"a\"}\n");
+    let queries = "{\"_id\": \"q1\", \"text\": \"one\"}\n{\"_id\": \"q2\", \"text\": \"two\"}\n";
+    write(&scratch.path().join("in/queries.jsonl"), queries);
+    let qrels = "query-id\tcorpus-id\tscore\nq1\td\t1\nq1\td\t1\n";
+    write(&scratch.path().join("in/qrels/test.tsv"), qrels);
+    let input = scratch.path().join("in").display().to_string();
+    let output = scratch.path().join("out").display().to_string();
+    let arguments = ["data", "convert", "--json", "--input", &input, "--to", "beir", "--output", &output];
+    let said = succeed(&arguments).json();
+    assert_eq!((&said["queries"], &said["repeated_judgements"]), (&2.into(), &1.into()));
+    assert_eq!(std::fs::read_to_string(scratch.path().join("out/queries.jsonl")).unwrap().lines().count(), 2);
+
+    let shown = succeed(&["data", "inspect", &input]).stdout;
+    assert!(shown.contains("queries     2 of "), "{shown}");
+    assert!(shown.contains("1 are judged in no split shown"), "{shown}");
+    assert!(shown.contains("1 lines repeat a judgement"), "{shown}");
+    let arguments = ["data", "convert", "--json", "--input", &input, "--to", "trec-qrels", "--output", "-"];
+    let said = succeed(&arguments);
+    assert!(said.stderr.contains("\"repeated_judgements\":1"), "{}", said.stderr);
 }

@@ -115,7 +115,33 @@ fn mistakes_are_explained() {
         ("eval run --qrels qrels --run twice.run", 1, "query q1: item d1 occurs more than once"),
         ("eval run --qrels qrels --run other.run", 1, "have no query in common"),
         ("eval run --qrels qrels --run missing.run", 1, "missing.run"),
-        ("eval run --qrels qrels --run bm25.run --bootstrap 10", 1, "at least 2000"),
+        ("eval run --qrels missing --run bm25.run --bootstrap 10", 2, "at least 2000"),
+        ("eval run --qrels missing --run bm25.run --test tost --delta -0.1", 2, "a number above 0"),
+        ("eval run --qrels missing --run bm25.run --delta 0.1", 2, "--delta has no effect here"),
+        ("eval run --qrels missing --run bm25.run --seed 7", 2, "--seed has no effect here"),
+        ("eval run --qrels missing --run bm25.run --format csv --json", 2, "give one of them"),
+        (
+            "eval run --qrels missing --run bm25.run --run better.run --format trec_eval --test t",
+            2,
+            "--test has no effect here: trec_eval's layout",
+        ),
+        (
+            "eval run --qrels missing --run bm25.run --format trec_eval --bootstrap 2000",
+            2,
+            "--bootstrap has no effect here",
+        ),
+        ("eval fuse --run missing --run better.run --output - --rrf-k -1", 2, "a number from 0 up"),
+        (
+            "eval fuse --run missing --run better.run --output - --method combsum --rrf-k 60",
+            2,
+            "--rrf-k has no effect here",
+        ),
+        (
+            "eval fuse --run missing --run better.run --output - --normalise minmax",
+            2,
+            "--normalise has no effect here",
+        ),
+        ("eval fuse --run missing --run better.run --output x.jsonl --tag x", 2, "--tag has no effect here"),
         ("eval run --qrels qrels --run - --run -", 2, "only once"),
         ("eval fuse --run bm25.run --output out.run", 2, "at least two runs"),
     ];
@@ -146,4 +172,49 @@ fn fused_runs() {
     assert!(read().starts_with("q1 Q0 d2 1 1 both\n"), "{}", read());
     let (_, out, _) = loxia(directory.path(), &arguments.replace("fused.run", "-"));
     assert_eq!(out.lines().count(), 7);
+}
+
+#[test]
+fn fused_runs_as_json_lines() {
+    let directory = directory();
+    let arguments = "eval fuse --run bm25.run --run better.run --output fused.jsonl";
+    let (code, _, err) = loxia(directory.path(), arguments);
+    assert_eq!(code, 0, "{err}");
+    let text = std::fs::read_to_string(directory.path().join("fused.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["qid"], &first["docno"], &first["rank"]), (&"q1".into(), &"d1".into(), &1.into()));
+    assert_eq!(text.lines().count(), 7);
+}
+
+#[test]
+fn defaults_without_effect_are_no_mistake() {
+    let directory = directory();
+    let config = "seed = 7\nrrf-k = 5\n['eval run']\nbootstrap = 2000\ntest = 't'\n";
+    std::fs::write(directory.path().join("c.toml"), config).unwrap();
+    let arguments = "--config c.toml eval run --qrels qrels --run bm25.run --run better.run -m RR";
+    let (code, out, err) = loxia(directory.path(), &format!("{arguments} --format trec_eval"));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("recip_rank") && err.contains("tests and intervals are left out"), "{out}{err}");
+    // The value in the file counts as given.
+    let (code, out, err) = loxia(directory.path(), &format!("{arguments} --seed 8"));
+    assert!(code == 0 && out.contains("95 %"), "{out}{err}");
+    let fuse = "--config c.toml eval fuse --run bm25.run --run better.run --method combsum --output -";
+    assert_eq!(loxia(directory.path(), fuse).0, 0);
+
+    std::fs::write(directory.path().join("c.toml"), "json = true\n").unwrap();
+    let (_, out, _) = loxia(directory.path(), &format!("{arguments} --format csv"));
+    assert!(out.starts_with("run,RR\n"), "{out}");
+}
+
+#[test]
+fn repeated_judgements_and_measures_are_counted_once() {
+    let directory = directory();
+    std::fs::write(directory.path().join("twice"), format!("{QRELS}q1 0 d1 2\nq2 0 d1 1\n")).unwrap();
+    let arguments = "eval run --qrels twice --run better.run -m AP -m AP(rel=1) -m map --format csv";
+    let (code, out, err) = loxia(directory.path(), arguments);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("twice: 2 lines repeat a judgement"), "{err}");
+    assert!(out.starts_with("run,AP\n"), "{out}");
+    let (_, out, _) = loxia(directory.path(), &format!("{arguments} -l 2"));
+    assert!(out.starts_with("run,AP(rel=2),AP\n"), "{out}");
 }

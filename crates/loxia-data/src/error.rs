@@ -115,7 +115,15 @@ pub enum Error {
         /// What differs.
         what: String,
     },
-    /// A world, split or format that is not there.
+    /// A name that is no data format.
+    #[error("no data format {name:?}; there is {available}", available = listed(available))]
+    UnknownFormat {
+        /// The name.
+        name: String,
+        /// The names there are.
+        available: Vec<String>,
+    },
+    /// A world or split that is not there.
     #[error("{path}: no {kind} {name:?}; there is {available}", path = path.display(),
         available = listed(available))]
     Unknown {

@@ -7,7 +7,7 @@ use loxia_core::{Item, Query};
 use serde::Serialize;
 
 use crate::fields::words;
-use crate::{DataSet, Result, RunFile};
+use crate::{DataSet, Judgements, QueryStore, Result, RunFile};
 
 /// How many examples are shown, and how many characters of each.
 const EXAMPLES: usize = 3;
@@ -26,15 +26,26 @@ pub struct Inspection {
     pub items_digest: Option<String>,
     /// Worlds with the number of their items.
     pub worlds: Vec<(String, usize)>,
-    /// The splits; one without a name where the layout has none but holds queries.
+    /// The file of queries that the splits share (BEIR).
+    pub shared_queries: Option<SharedQueries>,
+    /// The splits.
     pub splits: Vec<SplitInspection>,
+}
+
+/// A file of queries that splits choose from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SharedQueries {
+    /// All its queries.
+    pub queries: Texts,
+    /// Those that no split judges; with one split given, those that it does not judge.
+    pub unjudged: usize,
 }
 
 /// A split of a data set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SplitInspection {
     /// Its name.
-    pub name: Option<String>,
+    pub name: String,
     /// Its queries.
     pub queries: Option<Texts>,
     /// Its judgements.
@@ -65,6 +76,8 @@ pub struct Texts {
 pub struct Coverage {
     /// Judgements in all.
     pub judgements: u64,
+    /// Lines that repeated a judgement with the same level; not among the judgements.
+    pub repeated: u64,
     /// Judgements above level 0.
     pub relevant: u64,
     /// Queries with a judgement.
@@ -94,6 +107,7 @@ pub fn inspect(data: &DataSet) -> Result<Inspection> {
         repeated_items: 0,
         items_digest: None,
         worlds: Vec::new(),
+        shared_queries: None,
         splits: Vec::new(),
     };
     if data.has_items() {
@@ -109,29 +123,29 @@ pub fn inspect(data: &DataSet) -> Result<Inspection> {
         found.items_digest = Some(items.digest().to_owned());
         found.worlds = data.world_sizes()?;
     }
+    let mut judged = HashSet::new();
     for part in data.parts()? {
-        if part.has_queries() || part.has_qrels() {
-            found.splits.push(inspect_split(&part)?);
-        }
+        let Some(name) = part.split() else { continue };
+        let judgements = if part.has_qrels() { Some(part.judgements()?) } else { None };
+        found.splits.push(inspect_split(name, &part, judgements.as_ref())?);
+        judged.extend(judgements.iter().flat_map(|found| found.qrels.iter()).map(|(query, _)| query.clone()));
+    }
+    if let Some(shared) = data.shared_queries()? {
+        let queries = shared.queries()?;
+        let unjudged = queries.ids().iter().filter(|id| !judged.contains(*id)).count();
+        found.shared_queries = Some(SharedQueries { queries: Texts::of_queries(queries)?, unjudged });
     }
     Ok(found)
 }
 
-fn inspect_split(part: &DataSet) -> Result<SplitInspection> {
-    let mut found = SplitInspection {
-        name: part.split().map(str::to_owned),
-        queries: None,
-        judgements: None,
-        worlds: Vec::new(),
-    };
+fn inspect_split(name: &str, part: &DataSet, judgements: Option<&Judgements>) -> Result<SplitInspection> {
+    let mut found =
+        SplitInspection { name: name.to_owned(), queries: None, judgements: None, worlds: Vec::new() };
     if part.has_queries() {
-        found.queries = Some(Texts::of(part.queries()?.iter().map(|query| {
-            let query: Query = query?;
-            Ok((query.id.to_string(), query.text.joined()))
-        }))?);
+        found.queries = Some(Texts::of_queries(part.queries()?)?);
     }
-    if part.has_qrels() && part.has_items() {
-        found.judgements = Some(coverage(part)?);
+    if let Some(judgements) = judgements.filter(|_| part.has_items()) {
+        found.judgements = Some(coverage(part, judgements)?);
     }
     if !part.worlds().is_empty() {
         let mut worlds = indexmap::IndexMap::<_, usize>::new();
@@ -144,12 +158,12 @@ fn inspect_split(part: &DataSet) -> Result<SplitInspection> {
     Ok(found)
 }
 
-fn coverage(part: &DataSet) -> Result<Coverage> {
-    let qrels = part.qrels()?;
+fn coverage(part: &DataSet, Judgements { qrels, repeated }: &Judgements) -> Result<Coverage> {
     let items = part.items()?;
     let queries = if part.has_queries() { Some(part.queries()?) } else { None };
     let mut found = Coverage {
         judgements: 0,
+        repeated: *repeated,
         relevant: 0,
         judged_queries: qrels.len(),
         unjudged_queries: 0,
@@ -172,6 +186,13 @@ fn coverage(part: &DataSet) -> Result<Coverage> {
 }
 
 impl Texts {
+    fn of_queries(queries: &QueryStore) -> Result<Self> {
+        Texts::of(queries.iter().map(|query| {
+            let query: Query = query?;
+            Ok((query.id.to_string(), query.text.joined()))
+        }))
+    }
+
     fn of(texts: impl Iterator<Item = Result<(String, String)>>) -> Result<Self> {
         let mut lengths = Vec::new();
         let mut examples = Vec::new();

@@ -14,8 +14,9 @@ use crate::{Line, LineReader, ReadOptions, Records, Result};
 /// How a line holds an item or a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFormat {
-    /// A JSON object with an id (`_id`, `id`, `document_id`, `docno`, `docid`, `doc_id`, `pid`, `qid`,
-    /// `query_id`; a string or an integer), `text` and perhaps `title`. An empty title is none.
+    /// A JSON object. Of an item: an id (the first there is of `_id`, `id`, `document_id`, `docno`, `docid`,
+    /// `doc_id`, `pid`; a string or an integer), `text` and perhaps `title`; an empty title is none. Of a
+    /// query: an id (`_id`, `id`, `qid`, `query_id`) and its text (`text`, else `query`).
     Json,
     /// `id`, a tab, and the text: everything after the first tab.
     Tsv,
@@ -51,9 +52,15 @@ struct TextRecord<'a> {
     query: Option<Cow<'a, str>>,
 }
 
+impl TextRecord<'_> {
+    fn is_of_a_run(&self) -> bool {
+        self.qid.is_some() && self.docno.is_some()
+    }
+}
+
 const ITEM_FIELDS: &str = "an object with an id (`_id`, `id`, `document_id`, `docno`, ...), `text`, \
                            perhaps `title`";
-const QUERY_FIELDS: &str = "an object with an id (`_id`, `id`, `qid`, `query_id`) and `text`";
+const QUERY_FIELDS: &str = "an object with an id (`_id`, `id`, `qid`, `query_id`) and `text` or `query`";
 
 impl LineFormat {
     /// The item on a line.
@@ -105,8 +112,8 @@ impl LineFormat {
 
 fn json_item(line: &Line<'_>) -> Result<Item> {
     let record: TextRecord<'_> = line.json(ITEM_FIELDS)?;
-    if record.qid.is_some() && record.docno.is_some() {
-        return Err(line.invalid("`qid` and `docno`: this is a run, not a collection; give it as --run"));
+    if record.is_of_a_run() {
+        return Err(line.invalid("`qid` and `docno`: this is a line of a run, not an item; give it as a run"));
     }
     let id = record._id.or(record.id).or(record.document_id).or(record.docno);
     let id = id.or(record.docid).or(record.doc_id).or(record.pid);
@@ -118,10 +125,14 @@ fn json_item(line: &Line<'_>) -> Result<Item> {
 
 fn json_query(line: &Line<'_>) -> Result<Query> {
     let record: TextRecord<'_> = line.json(QUERY_FIELDS)?;
+    if record.is_of_a_run() {
+        // Its `text` is the item's.
+        return Err(line.invalid("`qid` and `docno`: this is a line of a run, not a query; give it as a run"));
+    }
     let id = record._id.or(record.id).or(record.qid).or(record.query_id);
     let id = id.ok_or_else(|| line.invalid(format!("no id; expected {QUERY_FIELDS}")))?;
     let text = record.text.or(record.query);
-    let text = text.ok_or_else(|| line.invalid(format!("no `text`; expected {QUERY_FIELDS}")))?;
+    let text = text.ok_or_else(|| line.invalid(format!("no text; expected {QUERY_FIELDS}")))?;
     Ok(Query::plain(id.as_str(), text.into_owned()))
 }
 
@@ -158,6 +169,14 @@ impl QueryStore {
         QueryStore::open_selected(path.as_ref(), format, options, |_| true)
     }
 
+    pub(crate) fn from_lines(
+        lines: LineReader<'static>,
+        format: LineFormat,
+        options: &ReadOptions,
+    ) -> Result<Self> {
+        QueryStore::selected(lines, format, options, |_| true)
+    }
+
     /// Opens those queries of a file whose ids are wanted.
     pub(crate) fn open_selected(
         path: &Path,
@@ -165,12 +184,21 @@ impl QueryStore {
         options: &ReadOptions,
         wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
-        let mut builder = StoreBuilder::new(options.spool_dir.as_deref());
         let mut lines = LineReader::open(path, &options.limits)?;
         let format = format.map_or_else(|| LineFormat::detect(&mut lines), Ok)?;
+        QueryStore::selected(lines, format, options, wanted)
+    }
+
+    fn selected(
+        lines: LineReader<'static>,
+        format: LineFormat,
+        options: &ReadOptions,
+        wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Result<Self> {
         let parser: Parser<Query> = Arc::new(move |line| {
             format.query(line).map(|query| Some(query).filter(|q| wanted(q.id.as_str())))
         });
+        let mut builder = StoreBuilder::new(options.spool_dir.as_deref());
         builder.add(lines, parser)?;
         Ok(builder.finish())
     }

@@ -32,7 +32,7 @@ pub mod write;
 use std::path::PathBuf;
 
 pub use candidates::{Candidates, parse_candidates, read_candidates};
-pub use dataset::{DataFormat, DataOptions, DataSet, Gold, parse_mentions};
+pub use dataset::{DataFormat, DataOptions, DataSet, Gold, Judgements, parse_mentions};
 pub use error::{Error, Place, Result};
 pub use item_format::LineFormat;
 pub use lines::{Line, LineReader, Records};

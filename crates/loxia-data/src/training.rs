@@ -12,19 +12,31 @@
 //! ```
 
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::path::Path;
 
 use loxia_core::{ItemId, QueryId};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use crate::fields::IdField;
-use crate::{Line, LineReader, ReadOptions, Records, Result};
+use crate::write::{column, ends_column, write_line};
+use crate::{Error, Line, LineReader, ReadOptions, Records, Result};
 
 /// A kind of training example that one line holds.
 pub trait Example: Sized + 'static {
     /// The example on a line.
     fn parse(line: &Line<'_>) -> Result<Self>;
+
+    /// Writes the example as a line that reads back as the same; what a line cannot hold is refused.
+    ///
+    /// ```
+    /// use loxia_data::training::{Example, IdTriple};
+    /// let mut bytes = Vec::new();
+    /// IdTriple { query: "q1".into(), positive: "d7".into(), negative: "d9".into() }.write(&mut bytes).unwrap();
+    /// assert_eq!(bytes, b"q1\td7\td9\n");
+    /// ```
+    fn write(&self, output: impl Write) -> Result<()>;
 }
 
 /// Streams the examples of a file, plain or gzip, or of standard input.
@@ -58,6 +70,16 @@ impl Example for TextTriple {
             tabs(line, "query, positive text, negative text")?.map(str::to_owned);
         Ok(TextTriple { query, positive, negative })
     }
+
+    fn write(&self, mut output: impl Write) -> Result<()> {
+        if self.query.trim().is_empty() {
+            // With blank passages the line would be blank, and skipped by every reader.
+            return Err(Error::Unwritable { what: "a triple whose query is blank".to_owned() });
+        }
+        let [query, positive, negative] =
+            [&self.query, &self.positive, &self.negative].map(|text| column("the text", text, ends_column));
+        writeln!(output, "{}\t{}\t{}", query?, positive?, negative?).map_err(Error::output)
+    }
 }
 
 /// Three ids: `query`, tab, `positive`, tab, `negative`.
@@ -76,6 +98,12 @@ impl Example for IdTriple {
         let columns: [&str; 3] = columns(line, "query, positive, negative")?;
         let [query, positive, negative] = columns;
         Ok(IdTriple { query: query.into(), positive: positive.into(), negative: negative.into() })
+    }
+
+    fn write(&self, mut output: impl Write) -> Result<()> {
+        let [query, positive, negative] =
+            [self.query.as_str(), self.positive.as_str(), self.negative.as_str()].map(id);
+        writeln!(output, "{}\t{}\t{}", query?, positive?, negative?).map_err(Error::output)
     }
 }
 
@@ -107,6 +135,14 @@ impl Example for ScoredPair {
             negative: negative.into(),
         })
     }
+
+    fn write(&self, mut output: impl Write) -> Result<()> {
+        let [query, positive, negative] =
+            [self.query.as_str(), self.positive.as_str(), self.negative.as_str()].map(id);
+        let [better, worse] = [self.positive_score, self.negative_score].map(writable);
+        writeln!(output, "{}\t{}\t{}\t{}\t{}", better?, worse?, query?, positive?, negative?)
+            .map_err(Error::output)
+    }
 }
 
 /// A query with many scored items (colbert-docpairs): `[query, [item, score], ...]`.
@@ -128,6 +164,25 @@ impl Example for ScoredList {
             Some((item, score)) => Err(line.invalid(format!("the score of item {item:?} is {score}"))),
             None => Ok(list),
         }
+    }
+
+    fn write(&self, output: impl Write) -> Result<()> {
+        if self.items.is_empty() {
+            return Err(Error::Unwritable { what: format!("query {:?} without items", self.query) });
+        }
+        self.items.iter().try_for_each(|(_, score)| writable(*score).map(drop))?;
+        write_line(output, self)
+    }
+}
+
+impl Serialize for ScoredList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.items.len() + 1))?;
+        list.serialize_element(self.query.as_str())?;
+        for (item, score) in &self.items {
+            list.serialize_element(&(item.as_str(), score))?;
+        }
+        list.end()
     }
 }
 
@@ -187,4 +242,15 @@ fn exactly<'a, const N: usize>(
 fn finite(score: &str, line: &Line<'_>) -> Result<f32> {
     let parsed = score.parse().ok().filter(|score: &f32| score.is_finite());
     parsed.ok_or_else(|| line.invalid(format!("score {score:?} is not a finite number")))
+}
+
+fn id(id: &str) -> Result<&str> {
+    column("the id", id, char::is_whitespace)
+}
+
+fn writable(score: f32) -> Result<f32> {
+    if score.is_finite() {
+        return Ok(score);
+    }
+    Err(Error::Unwritable { what: format!("the score {score}; it must be a finite number") })
 }

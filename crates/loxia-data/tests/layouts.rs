@@ -211,7 +211,7 @@ fn single_files() {
     assert_eq!((tsv.format(), tsv.items().unwrap().position("x")), (DataFormat::Tsv, Some(0)));
     let json = file(&dir, "a.json", "{\"docno\": \"x\", \"text\": \"one\"}");
     assert_eq!(DataSet::open(&json, &DataOptions::default()).unwrap().format(), DataFormat::Jsonl);
-    assert!(text.queries().unwrap_err().to_string().contains("has no queries"));
+    assert!(text.qrels().unwrap_err().to_string().contains("has no judgements"));
     let options = DataOptions { format: Some(DataFormat::Beir), ..DataOptions::default() };
     let error = DataSet::open(&json, &options).unwrap_err().to_string();
     assert!(error.ends_with("is a file, but beir is a directory; give the directory"), "{error}");
@@ -230,20 +230,69 @@ fn a_directory_that_is_nothing_lists_what_was_looked_for() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_read_once() {
+fn a_pipe_is_read_once_as_items_or_as_queries() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     if !std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()) {
         println!("skipped: no mkfifo");
         return;
     }
-    let writer = {
+    let write = |id: &'static str| {
         let pipe = pipe.clone();
-        let lines: String = (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"text {i}\"}}\n")).collect();
+        let lines: String =
+            (0..5000).map(|i| format!("{{\"{id}\": {i}, \"text\": \"text {i}\"}}\n")).collect();
         std::thread::spawn(move || std::fs::write(pipe, lines))
     };
+    let writer = write("id");
     let data = DataSet::open(&pipe, &DataOptions::default()).unwrap();
-    writer.join().unwrap().unwrap();
     assert_eq!((data.format(), data.items().unwrap().len()), (DataFormat::Jsonl, 5000));
     assert_eq!(data.items().unwrap().get(4999).unwrap().text, "text 4999");
+    writer.join().unwrap().unwrap();
+    let error = data.queries().unwrap_err().to_string();
+    assert!(error.contains("is a stream and was read already"), "{error}");
+
+    let writer = write("qid");
+    let data = DataSet::open(&pipe, &DataOptions::default()).unwrap();
+    assert_eq!(data.queries().unwrap().get(4999).unwrap().id.as_str(), "4999");
+    writer.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_plain_file_is_read_as_queries() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        ("beir.jsonl", "{\"_id\": \"a\", \"text\": \"red\"}\n", ("a", "red")),
+        ("run-like.jsonl", "{\"qid\": 7, \"query\": \"red\"}\n", ("7", "red")),
+        ("id.jsonl", "{\"id\": \"a\", \"text\": \"red\", \"title\": \"no\"}\n", ("a", "red")),
+        ("queries.tsv", "a\tred\tblue\n", ("a", "red\tblue")),
+        ("queries.txt", "red\n", ("1", "red")),
+        (
+            "mentions.jsonl",
+            "{\"qid\": \"a\", \"context_left\": \"the\", \"mention\": \"red\", \"context_right\": \"\"}\n",
+            ("a", "the red"),
+        ),
+    ];
+    for (name, text, expected) in cases {
+        let path = file(&dir, name, text);
+        let data = open(Path::new(&path), None, None).unwrap();
+        let query = data.queries().unwrap().get(0).unwrap();
+        assert_eq!((query.id.as_str(), query.text.joined().as_str()), expected, "{name}");
+        assert_eq!(data.format().is_plain_file(), name != "mentions.jsonl", "{name}");
+    }
+    let both = open(&dir.path().join("beir.jsonl"), None, None).unwrap();
+    assert_eq!((both.items().unwrap().len(), both.queries().unwrap().len()), (1, 1));
+    let run = file(&dir, "run.jsonl", "{\"qid\": 7, \"query\": \"red\", \"docno\": 1, \"text\": \"blue\"}\n");
+    let error = open(Path::new(&run), None, None).unwrap().queries().unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "run.jsonl:1: `qid` and `docno`: this is a line of a run, not a query; give it as a run"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unknown_format_lists_the_known() {
+    let error = "bier".parse::<DataFormat>().unwrap_err().to_string();
+    assert!(error.starts_with("no data format \"bier\"; there is zeshel, worlds, blink"), "{error}");
 }

@@ -157,7 +157,7 @@ fn broken_items_say_what_was_expected() {
     let error = item_error("{\"id\": [1], \"text\": \"a\"}");
     assert!(error.contains("i.jsonl:1: column 8: invalid type: sequence, expected an id"), "{error}");
     let error = item_error("{\"qid\": 1, \"docno\": 2, \"text\": \"a\"}");
-    assert!(error.contains("this is a run"), "{error}");
+    assert!(error.contains("this is a line of a run, not an item"), "{error}");
 }
 
 fn run(bytes: &[u8]) -> Result<RunFile> {

@@ -49,7 +49,7 @@ pub use evaluation::{EvalOptions, Evaluation, QueryDifferences, evaluate};
 pub use fusion::{Fusion, Normalisation, fuse};
 pub use measure::{Aggregation, Measure};
 pub use significance::{
-    DEFAULT_RESAMPLES, Interval, PairedTest, bonferroni, bootstrap_mean, equivalence_test, paired_t_test,
-    student_t_cdf,
+    DEFAULT_RESAMPLES, Interval, LEAST_RESAMPLES, PairedTest, bonferroni, bootstrap_mean, equivalence_test,
+    paired_t_test, student_t_cdf,
 };
 pub use trec_layout::write_trec_eval;

@@ -1,20 +1,18 @@
 //! `loxia data convert`: from one layout or notation to another.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use loxia::core::artefact::write_file_atomically;
 use loxia::data::convert::{Converted, MentionText, TextSources, to_beir, to_blink, write_qrels, write_run};
-use loxia::data::{
-    DataFormat, DataOptions, DataSet, QrelsFormat, ReadOptions, RunFormat, read_qrels, read_run,
-};
+use loxia::data::{DataSet, QrelsFormat, ReadOptions, RunFile, RunFormat, read_qrels, read_run};
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
-use crate::flags::OutputFlags;
+use crate::flags::{DataFlags, OutputFlags};
 use crate::report::Summary;
+use crate::text_output::write_text;
+use crate::typed::Typed;
 
 /// Convert a data set, a run or judgements.
 #[derive(Debug, Args)]
@@ -26,35 +24,28 @@ use crate::report::Summary;
   loxia data convert --input RUN.trec --to jsonl-run --data BEIR_DIR --output RUN.jsonl
   loxia data convert --input qrels/test.tsv --to trec-qrels --output test.qrels
 
-What the input is, is recognised (--from for a data set that is not); a run or judgements are told by content.")]
+A data set is recognised (or named by --data-format); a run or judgements are told by content. --world and --split
+choose in the data set: the input, or the one that --data gives for the texts of a JSON run. Without --split a data set
+is converted with all its splits.")]
 pub(crate) struct ConvertFlags {
+    #[command(flatten)]
+    typed: Typed,
     /// Data set, run or judgements to read; - is stdin
     #[arg(long, short, value_name = "PATH")]
     input: PathBuf,
-    /// Layout of the input [default: recognised]
-    #[arg(long, value_name = "NAME", value_parser = data_format)]
-    from: Option<DataFormat>,
     /// What to write
     #[arg(long, value_enum)]
     to: Target,
     #[command(flatten)]
     output: OutputFlags,
-    /// One world of an entity-linking data set
-    #[arg(long, value_name = "NAME")]
-    world: Option<String>,
-    /// One split [default: all]
-    #[arg(long, value_name = "NAME")]
-    split: Option<String>,
     /// How a mention becomes the text of a BEIR query
     #[arg(long, value_enum, default_value = "joined")]
     mentions: Mentions,
-    /// Data set with the texts for a JSON run
+    /// Data set, or file of items, with the texts that a JSON run lacks
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-}
-
-fn data_format(name: &str) -> Result<DataFormat, String> {
-    name.parse().map_err(|error: loxia::data::Error| error.to_string())
+    #[command(flatten)]
+    data_flags: DataFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,6 +66,17 @@ enum Target {
     BeirQrels,
 }
 
+impl Target {
+    fn is_data_set(self) -> bool {
+        matches!(self, Target::Beir | Target::Blink)
+    }
+
+    /// Whether texts can be looked up for it.
+    fn takes_texts(self) -> bool {
+        matches!(self, Target::JsonlRun | Target::JsonRun)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mentions {
     /// Left context, mention and right context joined by spaces
@@ -85,15 +87,9 @@ enum Mentions {
 
 /// Runs the command.
 pub(crate) fn run(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
-    let is_data_set = matches!(flags.to, Target::Beir | Target::Blink);
-    if flags.data.is_some() && !matches!(flags.to, Target::JsonlRun | Target::JsonRun) {
-        return usage("--data gives the texts of a JSON run; use it with --to jsonl-run or --to json-run");
-    }
-    if is_data_set && flags.output.is_stdout() {
+    refuse_without_effect(&flags)?;
+    if flags.to.is_data_set() && flags.output.is_stdout() {
         return usage("a data set is a directory; give --output DIR");
-    }
-    if !is_data_set && (flags.from.is_some() || (flags.world.is_some() && flags.data.is_none())) {
-        return usage("--from and --world choose in a data set; runs and judgements are told by content");
     }
     let mut summary = Summary::default();
     match flags.to {
@@ -112,20 +108,27 @@ pub(crate) fn run(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     Ok(summary.outcome())
 }
 
-fn open(flags: &ConvertFlags, path: &std::path::Path, format: Option<DataFormat>) -> Result<DataSet> {
-    let options = DataOptions {
-        format,
-        world: flags.world.clone(),
-        split: flags.split.clone(),
-        ..DataOptions::default()
-    };
-    Ok(DataSet::open(path, &options)?)
+fn refuse_without_effect(flags: &ConvertFlags) -> Result<()> {
+    const CHOICES: [&str; 3] = ["data-format", "world", "split"];
+    let typed = &flags.typed;
+    if flags.to != Target::Beir {
+        typed.refuse(&["mentions"], "it says what becomes of a mention with --to beir")?;
+    }
+    if !flags.to.takes_texts() {
+        typed.refuse(&["data"], "it gives the texts of a JSON run (--to jsonl-run or --to json-run)")?;
+    }
+    match flags.to {
+        Target::Beir | Target::Blink => Ok(()),
+        Target::TrecQrels | Target::BeirQrels if flags.input.is_dir() => Ok(()),
+        Target::JsonlRun | Target::JsonRun if flags.data.is_some() => Ok(()),
+        _ => typed.refuse(&CHOICES, "it chooses in a data set; runs and judgements are told by content"),
+    }
 }
 
 fn convert_data_set(flags: &ConvertFlags, summary: &mut Summary) -> Result<()> {
-    let data = open(flags, &flags.input, flags.from)?;
+    let data = flags.data_flags.open(&flags.input)?;
     let (output, existing) = (&flags.output.output, flags.output.existing());
-    let Converted { items, queries, judgements, repeated_queries, without_gold } = match flags.to {
+    let converted = match flags.to {
         Target::Blink => to_blink(&data, output, existing)?,
         _ => {
             let mentions = match flags.mentions {
@@ -135,30 +138,47 @@ fn convert_data_set(flags: &ConvertFlags, summary: &mut Summary) -> Result<()> {
             to_beir(&data, mentions, output, existing)?
         }
     };
+    tell(&converted, &data, summary);
+    Ok(())
+}
+
+fn tell(converted: &Converted, data: &DataSet, summary: &mut Summary) {
     summary
         .fact("from", data.format().name())
-        .fact("items", items)
-        .fact("queries", queries)
-        .fact("judgements", judgements)
-        .count("queries in two splits", repeated_queries);
-    for _ in 0..without_gold {
+        .fact("items", converted.items)
+        .fact("queries", converted.queries)
+        .fact("judgements", converted.judgements)
+        .count("repeated judgements", converted.repeated_judgements)
+        .count("queries in two splits", converted.repeated_queries);
+    let without_gold = &converted.without_gold;
+    for (mention, gold) in &without_gold.first {
+        summary.skip(format!(
+            "mention {mention}: its gold entity {gold} is not among the documents of its world"
+        ));
+    }
+    for _ in without_gold.first.len() as u64..without_gold.count {
         summary.skip("a mention whose gold entity is not among the documents of its world");
     }
-    Ok(())
 }
 
 fn convert_run(flags: &ConvertFlags, format: RunFormat, summary: &mut Summary) -> Result<()> {
     let file = read_run(&flags.input, &ReadOptions::default())?;
-    let data = flags.data.as_ref().map(|path| open(flags, path, None)).transpose()?;
+    let data = flags.data.as_ref().filter(|_| flags.to.takes_texts());
+    let data = data.map(|path| flags.data_flags.open(path)).transpose()?;
     let mut queries: Vec<_> = file.texts.queries.iter().collect();
     let mut items: Vec<_> = file.texts.items.iter().collect();
     if let Some(data) = &data {
-        queries.push(data.queries()?);
-        items.push(data.items()?);
+        // A file given for texts holds items; read as queries its ids could be taken for those of the run.
+        if !data.format().is_plain_file() && lacks_query_texts(&file) {
+            queries.push(data.queries()?);
+        }
+        if data.has_items() && lacks_item_texts(&file) {
+            items.push(data.items()?);
+        }
     }
     let texts = TextSources { queries: &queries, items: &items };
     let mut lacking = 0;
-    write_output(flags, |output| {
+    write_text(&flags.output, |output| {
         lacking = write_run(output, &file.run, format, texts)?;
         Ok(())
     })?;
@@ -171,28 +191,29 @@ fn convert_run(flags: &ConvertFlags, format: RunFormat, summary: &mut Summary) -
     Ok(())
 }
 
+fn lacks_query_texts(file: &RunFile) -> bool {
+    let texts = file.texts.queries.as_ref();
+    file.run.iter().any(|(query, _)| texts.is_none_or(|texts| texts.position(query.as_str()).is_none()))
+}
+
+fn lacks_item_texts(file: &RunFile) -> bool {
+    let texts = file.texts.items.as_ref();
+    let mut entries = file.run.iter().flat_map(|(_, entries)| entries);
+    entries.any(|entry| texts.is_none_or(|texts| texts.position(entry.item.as_str()).is_none()))
+}
+
 fn convert_qrels(flags: &ConvertFlags, format: QrelsFormat, summary: &mut Summary) -> Result<()> {
     let (qrels, repeated) = if flags.input.is_dir() {
-        (open(flags, &flags.input, flags.from)?.qrels()?, 0)
+        let judgements = flags.data_flags.open(&flags.input)?.judgements()?;
+        (judgements.qrels, judgements.repeated)
     } else {
         let file = read_qrels(&flags.input, &ReadOptions::default())?;
         (file.qrels, file.repeated)
     };
-    write_output(flags, |output| Ok(write_qrels(output, &qrels, format)?))?;
+    write_text(&flags.output, |output| Ok(write_qrels(output, &qrels, format)?))?;
     summary
         .fact("queries", qrels.len())
         .fact("judgements", qrels.iter().map(|(_, items)| items.len()).sum::<usize>())
         .count("repeated judgements", repeated);
     Ok(())
-}
-
-/// To stdout, or to a file that appears whole or not at all.
-fn write_output(flags: &ConvertFlags, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    if flags.output.is_stdout() {
-        let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-        write(&mut stdout)?;
-        stdout.flush()?;
-        return Ok(());
-    }
-    write_file_atomically(&flags.output.output, flags.output.existing(), |file| write(file))
 }

@@ -84,6 +84,12 @@ fn show_data(out: &mut dyn Write, found: &Inspection) -> io::Result<()> {
         writeln!(out, "digest      {digest}")?;
     }
     show_worlds(out, &found.worlds, "items")?;
+    if let Some(shared) = &found.shared_queries {
+        show_texts(out, "queries", &shared.queries)?;
+        if shared.unjudged > 0 {
+            writeln!(out, "            {} are judged in no split shown", grouped(shared.unjudged as u64))?;
+        }
+    }
     for split in &found.splits {
         show_split(out, split)?;
     }
@@ -92,9 +98,7 @@ fn show_data(out: &mut dyn Write, found: &Inspection) -> io::Result<()> {
 
 fn show_split(out: &mut dyn Write, split: &SplitInspection) -> io::Result<()> {
     writeln!(out)?;
-    if let Some(name) = &split.name {
-        writeln!(out, "split       {name}")?;
-    }
+    writeln!(out, "split       {}", split.name)?;
     if let Some(queries) = &split.queries {
         show_texts(out, "queries", queries)?;
     }
@@ -141,6 +145,7 @@ fn show_coverage(out: &mut dyn Write, coverage: &Coverage) -> io::Result<()> {
         grouped(coverage.judged_queries as u64)
     )?;
     let odd = [
+        (coverage.repeated, "lines repeat a judgement (counted once)"),
         (coverage.unjudged_queries as u64, "queries are not judged"),
         (coverage.unknown_queries as u64, "judged queries have no text"),
         (coverage.unknown_items, "judgements are of items that are not in the collection"),

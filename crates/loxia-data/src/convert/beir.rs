@@ -8,11 +8,12 @@ use loxia_core::{IdTable, Query, QueryText};
 
 use super::{Converted, MentionText};
 use crate::write::{item_json, query_json, write_line, write_qrels_beir};
-use crate::{DataSet, Error, Result};
+use crate::{DataSet, Error, Judgements, Result};
 
 /// Writes a data set (its one split, or all) as a BEIR directory at `output`.
 ///
-/// A file of items becomes a corpus without queries. `existing` says what happens to a BEIR directory that is already there.
+/// Of queries that splits share in one file (BEIR's own) all are written, judged or not, unless one split is
+/// given. A file of items becomes a corpus without queries. `existing` says what happens to a BEIR directory that is already there.
 pub fn to_beir(
     data: &DataSet,
     mentions: MentionText,
@@ -29,9 +30,11 @@ pub fn to_beir(
         Ok(())
     })?;
     let parts = data.parts()?;
+    let shared = data.shared_queries()?.filter(|_| data.split().is_none());
+    let with_queries = shared.as_ref().map_or(parts.as_slice(), std::slice::from_ref);
     writer.add_file("queries.jsonl", |file| -> Result<()> {
         let mut seen = Seen::default();
-        for part in parts.iter().filter(|part| part.has_queries()) {
+        for part in with_queries.iter().filter(|part| part.has_queries()) {
             for query in part.queries()?.iter() {
                 let query = query?;
                 let text = one_text(&query, mentions);
@@ -48,7 +51,8 @@ pub fn to_beir(
     std::fs::create_dir(&qrels_dir).map_err(|e| Error::io(&qrels_dir, "create", e))?;
     for part in parts.iter().filter(|part| part.has_qrels()) {
         let Some(split) = part.split() else { continue };
-        let qrels = part.qrels()?;
+        let Judgements { qrels, repeated } = part.judgements()?;
+        converted.repeated_judgements += repeated;
         converted.judgements += qrels.iter().map(|(_, items)| items.len() as u64).sum::<u64>();
         writer.add_file(&format!("qrels/{split}.tsv"), |file| write_qrels_beir(file, &qrels))?;
     }

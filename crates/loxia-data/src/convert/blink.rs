@@ -20,7 +20,7 @@ struct DocumentLine<'a> {
 ///
 /// Contexts keep their length and case; BLINK's own files are lower-cased and cut to 128 words a side,
 /// which is the reader's business. `val` is called `valid`. A mention whose gold entity is not among its
-/// world's documents cannot be written, as a label is a line number; it is counted.
+/// world's documents cannot be written, as a label is a line number; it is counted and named.
 pub fn to_blink(data: &DataSet, output: &Path, existing: Existing) -> Result<Converted> {
     let worlds = data.world_sizes()?;
     if worlds.is_empty() {
@@ -72,7 +72,7 @@ fn write_mentions(part: &DataSet, file: &mut OutputFile, converted: &mut Convert
         let row = part.row_in_world(&gold.world, gold.item.as_str())?;
         let position = items.position(gold.item.as_str());
         let (Some(row), Some(position)) = (row, position) else {
-            converted.without_gold += 1;
+            converted.without_gold.add(&query.id, &gold.item);
             continue;
         };
         let item = items.get(position)?;

@@ -7,7 +7,7 @@ use super::linking::Linking;
 use super::mention::MentionRecord;
 use super::retrieval::Retrieval;
 use super::{DataFormat, DataOptions, Layout};
-use crate::{Error, ItemStore, Limits, LineFormat, LineReader, Result};
+use crate::{Error, Limits, LineFormat, LineReader, Result};
 
 /// Finds the layout of a directory or file, or follows the format given.
 pub(super) fn recognise(path: &Path, options: &DataOptions) -> Result<(DataFormat, Layout)> {
@@ -36,7 +36,7 @@ pub(super) fn recognise(path: &Path, options: &DataOptions) -> Result<(DataForma
     let looked_for = looked_for.into_iter().map(|(format, files)| format!("{}: {files}", format.name()));
     let mut looked_for: Vec<String> = looked_for.collect();
     if looked_for.is_empty() {
-        looked_for.push("a file: this format is one file of items, not a directory".to_owned());
+        looked_for.push("a file: this format is one file of items or queries, not a directory".to_owned());
     }
     Err(Error::NotRecognised { path: path.to_owned(), looked_for })
 }
@@ -79,18 +79,21 @@ pub(super) fn is_stream(path: &Path) -> bool {
     path == Path::new("-") || std::fs::metadata(path).is_ok_and(is_pipe)
 }
 
-/// Reads the items of a stream; telling the format and reading are one opening.
-pub(super) fn read_stream(path: &Path, options: &DataOptions) -> Result<(ItemStore, LineFormat)> {
+/// Opens a stream; telling the format and reading are one opening.
+pub(super) fn open_stream(path: &Path, options: &DataOptions) -> Result<(LineReader<'static>, LineFormat)> {
     let mut lines = LineReader::open(path, &options.read.limits)?;
     let format = match (file_format(options.format), options.format) {
         (Some(format), _) => format,
         (None, None) => LineFormat::detect(&mut lines)?,
         (None, Some(format)) => {
-            let what = format!("is a stream, which can hold items only, not {}; give a path", format.name());
+            let what = format!(
+                "is a stream, which can hold items or queries only, not {}; give a path",
+                format.name()
+            );
             return Err(Error::missing(path, what));
         }
     };
-    Ok((ItemStore::from_lines(lines, format, &options.read)?, format))
+    Ok((lines, format))
 }
 
 /// How the lines of a one-file format are read.

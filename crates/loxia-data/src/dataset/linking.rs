@@ -97,7 +97,7 @@ impl Linking {
         let (split_name, world) = (split.to_owned(), world.map(str::to_owned));
         let parser: Parser<Query> = Arc::new(move |line| {
             let record = MentionRecord::parse(line)?;
-            if !wanted(record.world(line)?, world.as_deref(), &known, line)? {
+            if !wanted(&record, world.as_deref(), &known, line)? {
                 return Ok(None);
             }
             let id = record.id(&split_name, line);
@@ -166,7 +166,7 @@ impl Linking {
         let mut lines = LineReader::open(&self.mentions[split], &options.limits)?;
         while let Some(line) = lines.next_filled()? {
             let record = MentionRecord::parse(&line)?;
-            if wanted(record.world(&line)?, world, &known, &line)? {
+            if wanted(&record, world, &known, &line)? {
                 visit(&record, &line)?;
             }
         }
@@ -174,8 +174,18 @@ impl Linking {
     }
 }
 
-/// Whether a mention is of the world asked for; a world without documents is an error.
-fn wanted(found: &str, asked: Option<&str>, known: &BTreeSet<String>, line: &Line<'_>) -> Result<bool> {
+/// Whether a mention is of the world asked for; a world without documents is an error. A file of mentions
+/// alone needs no worlds.
+fn wanted(
+    record: &MentionRecord<'_>,
+    asked: Option<&str>,
+    known: &BTreeSet<String>,
+    line: &Line<'_>,
+) -> Result<bool> {
+    if asked.is_none() && known.is_empty() {
+        return Ok(true);
+    }
+    let found = record.world(line)?;
     if !known.is_empty() && !known.contains(found) {
         return Err(Error::Line {
             at: line.place(),

@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|
 //! | ZESHEL | `mention_id` | `corpus` | `context_document_id`, `start_index`, `end_index` (words, inclusive), `text` | `label_document_id` |
 //! | worlds | `mention_id` | `world` | `context_left`, `mention`, `context_right` | `label_document_id` |
-//! | BLINK | none | `world` | same | `label_id` (line, from 0) |
+//! | BLINK | none (`_id`, `id`, `qid` if there) | `world` | same | `label_id` (line, from 0) |
 //! | ANNCUR | `mention_id` | `type` | same | `label_id` (document id) |
 
 use std::borrow::Cow;
@@ -21,6 +21,12 @@ use crate::{Line, LineReader, ReadOptions, Records, Result};
 pub(super) struct MentionRecord<'a> {
     #[serde(borrow)]
     mention_id: Option<IdField<'a>>,
+    #[serde(borrow)]
+    _id: Option<IdField<'a>>,
+    #[serde(borrow)]
+    id: Option<IdField<'a>>,
+    #[serde(borrow)]
+    qid: Option<IdField<'a>>,
     #[serde(borrow)]
     world: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -96,7 +102,8 @@ impl<'a> MentionRecord<'a> {
 
     /// Its id; where the layout has none, the split and the line, from 1.
     pub(super) fn id(&self, split: &str, line: &Line<'_>) -> String {
-        match &self.mention_id {
+        let ids = [&self.mention_id, &self._id, &self.id, &self.qid];
+        match ids.into_iter().flatten().next() {
             Some(id) => id.as_str().to_owned(),
             None => format!("{split}:{}", line.number()),
         }

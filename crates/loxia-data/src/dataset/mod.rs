@@ -6,12 +6,12 @@ mod mention;
 mod retrieval;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use loxia_core::{ItemId, Qrels, QueryId};
 
 use crate::candidates::{Candidates, read_candidates};
-use crate::{Error, ItemStore, LineFormat, QueryStore, ReadOptions, Result};
+use crate::{Error, ItemStore, LineFormat, LineReader, QueryStore, ReadOptions, Result};
 use linking::{Linking, WorldItems};
 use retrieval::Retrieval;
 
@@ -33,11 +33,11 @@ pub enum DataFormat {
     Beir,
     /// MS MARCO: `collection.tsv`, `queries.<split>.tsv`, `qrels.<split>.tsv`.
     MsMarco,
-    /// One file of items as JSON lines.
+    /// One file of items or queries as JSON lines; [`LineFormat::Json`] names the fields.
     Jsonl,
-    /// One file of items: id, tab, text.
+    /// One file of items or queries: id, tab, text.
     Tsv,
-    /// One file with one item a line; ids are line numbers from 1.
+    /// One file with one item or query a line; ids are line numbers from 1.
     Text,
 }
 
@@ -59,6 +59,11 @@ impl DataFormat {
     pub fn name(self) -> &'static str {
         DataFormat::ALL.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
+
+    /// Whether it is one file of lines, which may be read as items or as queries.
+    pub fn is_plain_file(self) -> bool {
+        matches!(self, DataFormat::Jsonl | DataFormat::Tsv | DataFormat::Text)
+    }
 }
 
 impl std::str::FromStr for DataFormat {
@@ -66,9 +71,7 @@ impl std::str::FromStr for DataFormat {
 
     fn from_str(name: &str) -> Result<Self> {
         let known = DataFormat::ALL.iter().find(|(known, _)| *known == name);
-        known.map(|(_, format)| *format).ok_or_else(|| Error::Unknown {
-            path: "--data-format".into(),
-            kind: "format",
+        known.map(|(_, format)| *format).ok_or_else(|| Error::UnknownFormat {
             name: name.to_owned(),
             available: DataFormat::ALL.iter().map(|(name, _)| (*name).to_owned()).collect(),
         })
@@ -101,6 +104,15 @@ pub struct Gold {
     pub world: Arc<str>,
 }
 
+/// Judgements of a split, and what was left out in reading them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judgements {
+    /// The judgements, in file order.
+    pub qrels: Qrels,
+    /// Lines that repeated an earlier judgement with the same level.
+    pub repeated: u64,
+}
+
 /// Queries, items and judgements of a directory or file, whatever its layout.
 ///
 /// Files are opened when something of them is asked for, then kept.
@@ -120,6 +132,8 @@ pub struct DataSet {
     world: Option<String>,
     split: Option<String>,
     read: ReadOptions,
+    /// A stream's lines until they are read.
+    stream: Option<Arc<Mutex<Option<LineReader<'static>>>>>,
     items: OnceLock<WorldItems>,
     queries: OnceLock<QueryStore>,
 }
@@ -133,13 +147,13 @@ enum Layout {
 
 impl DataSet {
     /// Recognises the layout at `path` and checks that world and split are there. Standard input (`-`)
-    /// and pipes hold a file of items, which is read at once.
+    /// and pipes hold a file of items or of queries, and can be asked for one of the two.
     pub fn open(path: impl AsRef<Path>, options: &DataOptions) -> Result<Self> {
         let path = path.as_ref();
-        let items = OnceLock::new();
+        let mut stream = None;
         let (format, layout) = if detect::is_stream(path) {
-            let (store, format) = detect::read_stream(path, options)?;
-            let _ = items.set(WorldItems::of_one(store));
+            let (lines, format) = detect::open_stream(path, options)?;
+            stream = Some(Arc::new(Mutex::new(Some(lines))));
             (detect::data_format(format), Layout::File(format))
         } else {
             detect::recognise(path, options)?
@@ -151,7 +165,8 @@ impl DataSet {
             world: options.world.clone(),
             split: None,
             read: options.read.clone(),
-            items,
+            stream,
+            items: OnceLock::new(),
             queries: OnceLock::new(),
         };
         data.check_world()?;
@@ -257,10 +272,20 @@ impl DataSet {
             }
             Layout::Retrieval(retrieval) => WorldItems::of_one(retrieval.open_items(&self.read)?),
             Layout::File(format) => {
-                WorldItems::of_one(ItemStore::open(&self.path, Some(*format), &self.read)?)
+                WorldItems::of_one(ItemStore::from_lines(self.file_lines()?, *format, &self.read)?)
             }
         };
         Ok(self.items.get_or_init(|| items))
+    }
+
+    /// The lines of the one file; those of a stream come once.
+    fn file_lines(&self) -> Result<LineReader<'static>> {
+        let Some(stream) = &self.stream else { return LineReader::open(&self.path, &self.read.limits) };
+        let lines = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lines.ok_or_else(|| {
+            let what = "is a stream and was read already; to read it as items and as queries give a file";
+            Error::missing(&self.path, what)
+        })
     }
 
     /// Number of items of each world that [`DataSet::items`] holds.
@@ -290,6 +315,16 @@ impl DataSet {
         }
     }
 
+    /// The file of queries that all splits share, if the layout has one: all its queries, judged or not.
+    pub(crate) fn shared_queries(&self) -> Result<Option<DataSet>> {
+        match &self.layout {
+            Layout::Retrieval(retrieval) if retrieval.shared_queries.is_some() => {
+                self.at_split(None).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn at_split(&self, split: Option<String>) -> Result<DataSet> {
         Ok(DataSet {
             path: self.path.clone(),
@@ -298,6 +333,7 @@ impl DataSet {
             world: self.world.clone(),
             split,
             read: self.read.clone(),
+            stream: self.stream.clone(),
             items: match self.has_items() {
                 true => OnceLock::from(self.world_items()?.clone()),
                 false => OnceLock::new(),
@@ -307,11 +343,11 @@ impl DataSet {
     }
 
     /// Whether it holds items; a file of mentions does not.
-    pub(crate) fn has_items(&self) -> bool {
+    pub fn has_items(&self) -> bool {
         !matches!(&self.layout, Layout::Linking(linking) if linking.documents.is_empty())
     }
 
-    /// Whether there is a file of queries for the split in use.
+    /// Whether there is a file of queries for the split in use; a plain file is taken for items.
     pub(crate) fn has_queries(&self) -> bool {
         match &self.layout {
             Layout::Linking(linking) => !linking.mentions.is_empty(),
@@ -331,6 +367,10 @@ impl DataSet {
 
     /// The queries, in file order: mentions of the split and world, or queries judged in the split (all,
     /// if no split is given and the layout keeps them in one file).
+    ///
+    /// A plain file is read as queries: JSON lines with an id (`_id`, `id`, `qid` or `query_id`) and a text
+    /// (`text`, else `query`); columns of id and text; or texts alone. JSON lines with `context_left`,
+    /// `mention` and `context_right` are mentions.
     pub fn queries(&self) -> Result<&QueryStore> {
         if let Some(queries) = self.queries.get() {
             return Ok(queries);
@@ -351,28 +391,31 @@ impl DataSet {
                 };
                 retrieval.open_queries(split.as_deref(), &self.path, &self.read)?
             }
-            Layout::File(_) => {
-                let what = "is a file of items and has no queries; give a data set, or --query";
-                return Err(Error::missing(&self.path, what));
-            }
+            Layout::File(format) => QueryStore::from_lines(self.file_lines()?, *format, &self.read)?,
         };
         Ok(self.queries.get_or_init(|| queries))
     }
 
-    /// The judgements of the split; for entity linking the gold entity has level 1.
+    /// The judgements of the split; for entity linking the gold entity has level 1. Lines that repeat one
+    /// are left out; [`DataSet::judgements`] counts them.
     pub fn qrels(&self) -> Result<Qrels> {
+        Ok(self.judgements()?.qrels)
+    }
+
+    /// The judgements of the split, and how many lines repeated one.
+    pub fn judgements(&self) -> Result<Judgements> {
         match &self.layout {
             Layout::Linking(_) => {
                 let mut qrels = Qrels::new();
                 for gold in self.golds()? {
                     qrels.insert(gold.query, gold.item, 1);
                 }
-                Ok(qrels)
+                Ok(Judgements { qrels, repeated: 0 })
             }
             Layout::Retrieval(retrieval) => {
                 retrieval.read_qrels(&self.the_split("judgements")?, &self.path, &self.read)
             }
-            Layout::File(_) => Err(Error::missing(&self.path, "is a file of items and has no judgements")),
+            Layout::File(_) => Err(Error::missing(&self.path, "is a file of lines and has no judgements")),
         }
     }
 

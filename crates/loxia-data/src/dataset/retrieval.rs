@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hashbrown::HashSet;
-use loxia_core::{Qrels, QueryId};
+use loxia_core::QueryId;
 
+use super::Judgements;
 use super::detect::{existing, files_in};
 use crate::{Error, ItemStore, LineFormat, QueryStore, ReadOptions, Result, read_qrels};
 
@@ -80,15 +81,16 @@ impl Retrieval {
             Error::missing(root, format!("has no file of queries{split}"))
         })?;
         let Some(split) = split else { return QueryStore::open(path, Some(self.format), options) };
-        let qrels = self.read_qrels(split, root, options)?;
-        let judged: HashSet<QueryId> = qrels.iter().map(|(query, _)| query.clone()).collect();
+        let judgements = self.read_qrels(split, root, options)?;
+        let judged: HashSet<QueryId> = judgements.qrels.iter().map(|(query, _)| query.clone()).collect();
         QueryStore::open_selected(path, Some(self.format), options, move |id| judged.contains(id))
     }
 
-    pub(super) fn read_qrels(&self, split: &str, root: &Path, options: &ReadOptions) -> Result<Qrels> {
+    pub(super) fn read_qrels(&self, split: &str, root: &Path, options: &ReadOptions) -> Result<Judgements> {
         let file = self.splits.get(split).and_then(|split| split.qrels.as_ref());
         let file =
             file.ok_or_else(|| Error::missing(root, format!("has no judgements for split {split}")))?;
-        Ok(read_qrels(file, options)?.qrels)
+        let file = read_qrels(file, options)?;
+        Ok(Judgements { qrels: file.qrels, repeated: file.repeated })
     }
 }

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use loxia_core::{Item, ItemId, Query, QueryText};
+use loxia_core::{Item, ItemId, Query, QueryId, QueryText};
 use serde::Serialize;
 
+use super::{column, ends_column};
 use crate::{Error, Result};
 
 /// Writes a value as one line of JSON.
@@ -31,6 +32,34 @@ pub fn item_json(item: &Item) -> impl Serialize + '_ {
 /// A query as a value for [`write_line`]: `_id` and `text`, a mention given by `text` as one line.
 pub fn query_json<'a>(query: &'a Query, text: &'a str) -> impl Serialize + 'a {
     BeirLine { _id: query.id.as_str(), title: None, text }
+}
+
+/// Writes an item or a query as MS MARCO has it: id, tab, text. A title has no place there; join it to the
+/// text first.
+///
+/// ```
+/// let mut bytes = Vec::new();
+/// loxia_data::write::write_tsv(&mut bytes, "d7", "Owls do not.").unwrap();
+/// assert_eq!(bytes, b"d7\tOwls do not.\n");
+/// ```
+pub fn write_tsv(mut output: impl Write, id: &str, text: &str) -> Result<()> {
+    let id = column("the id", id, ends_column)?;
+    if text.contains(['\n', '\r']) {
+        let what = format!("the text of {id:?} on one line: it has a line break; write JSON lines");
+        return Err(Error::Unwritable { what });
+    }
+    writeln!(output, "{id}\t{text}").map_err(Error::output)
+}
+
+/// The candidates of a query as a value for [`write_line`], with ZESHEL's names: `mention_id` and
+/// `tfidf_candidates`.
+pub fn candidates_json<'a>(query: &'a QueryId, items: &'a [ItemId]) -> impl Serialize + 'a {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        mention_id: &'a str,
+        tfidf_candidates: Vec<&'a str>,
+    }
+    Line { mention_id: query.as_str(), tfidf_candidates: items.iter().map(ItemId::as_str).collect() }
 }
 
 /// A mention as BLINK writes it, with the ids BLINK lacks added.

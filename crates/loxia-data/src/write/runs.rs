@@ -5,7 +5,7 @@ use std::io::Write;
 use loxia_core::{Item, Qrels, QueryId, RunEntry};
 use serde::Serialize;
 
-use super::column;
+use super::{column, ends_column};
 use crate::{Error, Result};
 
 /// The entries of a list from the highest score down, equal scores in the order given.
@@ -150,7 +150,6 @@ pub fn write_qrels_trec(mut output: impl Write, qrels: &Qrels) -> Result<()> {
 
 /// Writes judgements as BEIR has them: a header, then three columns separated by tabs.
 pub fn write_qrels_beir(mut output: impl Write, qrels: &Qrels) -> Result<()> {
-    let ends_column = |c: char| matches!(c, '\t' | '\n' | '\r');
     writeln!(output, "query-id\tcorpus-id\tscore").map_err(Error::output)?;
     for (query, items) in qrels.iter() {
         let query = column("the query id", query.as_str(), ends_column)?;

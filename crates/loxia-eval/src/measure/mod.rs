@@ -75,11 +75,12 @@ pub enum Aggregation {
 /// let measure: Measure = "ndcg_cut_10".parse()?;
 /// assert_eq!(measure.to_string(), "nDCG@10");
 /// assert_eq!(measure, "nDCG@10".parse()?);
+/// assert_eq!("AP".parse::<Measure>()?, "AP(rel=1)".parse()?);
 /// let error = "nDGC@10".parse::<Measure>().unwrap_err();
 /// assert!(error.to_string().contains("did you mean nDCG"));
 /// # Ok::<(), loxia_eval::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Measure {
     pub(crate) kind: Kind,
     pub(crate) cutoff: Option<usize>,
@@ -141,6 +142,14 @@ impl Measure {
     /// ```
     pub fn official() -> Vec<Measure> {
         names::official()
+    }
+}
+
+/// A level of 1 is the same written or not; only [`Measure::with_level`] tells the two apart.
+impl PartialEq for Measure {
+    fn eq(&self, other: &Self) -> bool {
+        let values = |measure: &Measure| (measure.kind, measure.cutoff, measure.level(), measure.judged_only);
+        values(self) == values(other)
     }
 }
 

@@ -274,6 +274,17 @@ mod tests {
     }
 
     #[test]
+    fn a_level_of_one_is_the_same_written_or_not() {
+        let measure = |text: &str| text.parse::<Measure>().unwrap();
+        for (plain, written) in [("AP", "AP(rel=1)"), ("num_rel_ret", "NumRet(rel=1)"), ("P@5", "P(rel=1)@5")]
+        {
+            assert_eq!(measure(plain), measure(written));
+        }
+        assert_ne!(measure("AP"), measure("AP(rel=2)"));
+        assert_ne!(measure("AP").with_level(2), measure("AP(rel=1)").with_level(2));
+    }
+
+    #[test]
     fn families_and_nicknames_stand_for_several() {
         assert_eq!(Measure::parse_all("P").unwrap().len(), 9);
         assert_eq!(Measure::parse_all("recall").unwrap().len(), 9);

@@ -8,8 +8,8 @@ use crate::{Error, Result};
 /// Resamples when nobody asks for another number.
 pub const DEFAULT_RESAMPLES: usize = 10_000;
 
-/// With fewer, the ends of a 95 % interval rest on less than 50 resamples and wobble.
-const LEAST_RESAMPLES: usize = 2000;
+/// The fewest allowed: with less, the ends of a 95 % interval rest on under 50 resamples and wobble.
+pub const LEAST_RESAMPLES: usize = 2000;
 
 /// An interval of a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub struct Interval {
 }
 
 /// The interval that holds the mean with a probability of `confidence`: queries are drawn with
-/// replacement `resamples` times (at least 2000), and the ends are percentiles of the means.
+/// replacement `resamples` times (at least [`LEAST_RESAMPLES`]), and the ends are percentiles of the means.
 ///
 /// The same seed draws the same queries for every system and measure with as many queries, so that
 /// intervals side by side are comparable, and the result is the same on every machine.

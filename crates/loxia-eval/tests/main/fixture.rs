@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use loxia_core::{Qrels, Run, RunEntry};
 use serde_json::Value;
 
-/// A fixture of this crate, unpacked if its name ends in `.gz`.
-pub(crate) fn json(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-    serde_json::from_slice(&bytes(&path)).unwrap()
+/// Where a fixture of this crate is.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
+pub(crate) fn json(name: &str) -> Value {
+    serde_json::from_slice(&bytes(&fixture(name))).unwrap()
+}
+
+/// The content of a file, unpacked if its name ends in `.gz`.
 pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     let raw = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if path.extension().is_none_or(|extension| extension != "gz") {

@@ -5,5 +5,6 @@ mod ir_measures;
 mod properties;
 mod pytrec_eval;
 mod scipy;
-mod shared_data;
 mod speed;
+mod trec_dl19;
+mod trec_eval;

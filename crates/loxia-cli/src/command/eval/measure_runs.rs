@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use loxia::core::Seed;
-use loxia::eval::{EvalOptions, Evaluation, Measure, evaluate};
+use loxia::eval::{EvalOptions, Evaluation, LEAST_RESAMPLES, Measure, evaluate};
 
 use super::comparison::{Comparison, Extras, Test};
 use super::output::{self, Report, SystemReport};
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
+use crate::typed::Typed;
 
 /// Measures of a table when none are asked for.
 const DEFAULT_MEASURES: [&str; 4] = ["nDCG@10", "RR@10", "AP", "R@100"];
@@ -48,6 +49,8 @@ enum TestName {
   loxia eval run --qrels QRELS --run BM25.trec --format trec_eval -q
   loxia eval run --qrels QRELS --run BM25.trec --measure nDCG@10 --bootstrap 10000 --json")]
 pub(crate) struct RunFlags {
+    #[command(flatten)]
+    typed: Typed,
     /// Judgements: TREC's four columns or BEIR's three with a header, plain or gzip
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
@@ -77,25 +80,36 @@ pub(crate) struct RunFlags {
     #[arg(long, value_enum)]
     test: Option<TestName>,
     /// Difference of means below which systems count as equivalent (with --test tost)
-    #[arg(long, value_name = "DELTA", default_value_t = 0.02)]
+    #[arg(long, value_name = "DELTA", default_value_t = 0.02, allow_negative_numbers = true, value_parser = margin)]
     delta: f64,
     /// Add 95 % intervals of the means from N bootstrap resamples (2000 or more)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = resamples)]
     bootstrap: Option<usize>,
     /// Seed of the bootstrap
     #[arg(long, value_name = "SEED", default_value_t = 42)]
     seed: u64,
 }
 
+fn margin(text: &str) -> Result<f64, String> {
+    let delta = text.parse().ok().filter(|delta: &f64| delta.is_finite() && *delta > 0.0);
+    delta.ok_or_else(|| "it must be a number above 0".to_owned())
+}
+
+fn resamples(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count >= LEAST_RESAMPLES);
+    count.ok_or_else(|| format!("it must be a whole number, at least {LEAST_RESAMPLES}"))
+}
+
 /// Reads, measures, compares, prints.
-pub(super) fn run(flags: RunFlags, context: &Context) -> Result<Outcome> {
-    let format = match flags.format {
-        _ if context.json => Format::Json,
-        Some(format) => format,
-        None => Format::Table,
-    };
+pub(super) fn run(mut flags: RunFlags, context: &Context) -> Result<Outcome> {
+    let format = format(&flags, context)?;
+    refuse_without_effect(&flags, format)?;
+    if format == Format::TrecEval && (flags.tests() || flags.bootstrap.is_some()) {
+        context.say("tests and intervals are left out: trec_eval's layout has no place for them");
+        (flags.test, flags.baseline, flags.bootstrap) = (None, None, None);
+    }
     let measures = measures(&flags, format)?;
-    let qrels = super::read_qrels(&flags.qrels)?;
+    let qrels = super::read_qrels(&flags.qrels, context)?;
     let runs = super::read_runs(&flags.run)?;
     let baseline = baseline(&flags, &runs)?;
 
@@ -132,6 +146,42 @@ pub(super) fn run(flags: RunFlags, context: &Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The format: a typed flag wins over one from elsewhere; two that contradict each other are refused.
+fn format(flags: &RunFlags, context: &Context) -> Result<Format> {
+    let format = flags.format.unwrap_or(Format::Table);
+    let format_is_typed = flags.typed.has("format");
+    if !context.json {
+        return Ok(format);
+    }
+    if format_is_typed && flags.typed.has("json") && format != Format::Json {
+        return usage("--json and another --format: give one of them");
+    }
+    Ok(if format_is_typed { format } else { Format::Json })
+}
+
+fn refuse_without_effect(flags: &RunFlags, format: Format) -> Result<()> {
+    let typed = &flags.typed;
+    if format == Format::TrecEval {
+        let reason = "trec_eval's layout has no place for tests and intervals; \
+                      take --format table, markdown, csv or json";
+        typed.refuse(&["test", "baseline", "delta", "bootstrap", "seed"], reason)?;
+    }
+    if flags.test != Some(TestName::Tost) {
+        typed.refuse(&["delta"], "it belongs to --test tost")?;
+    }
+    if flags.bootstrap.is_none() {
+        typed.refuse(&["seed"], "it belongs to --bootstrap")?;
+    }
+    Ok(())
+}
+
+impl RunFlags {
+    /// Whether runs are tested against a baseline.
+    fn tests(&self) -> bool {
+        self.test.is_some() || self.baseline.is_some()
+    }
+}
+
 /// The measures asked for, each once.
 fn measures(flags: &RunFlags, format: Format) -> Result<Vec<Measure>> {
     let names: Vec<&str> = match flags.measure.as_slice() {
@@ -153,7 +203,7 @@ fn measures(flags: &RunFlags, format: Format) -> Result<Vec<Measure>> {
 
 /// Position of the baseline among the runs, if a test is wanted.
 fn baseline(flags: &RunFlags, runs: &[super::NamedRun]) -> Result<Option<usize>> {
-    if flags.baseline.is_none() && flags.test.is_none() {
+    if !flags.tests() {
         return Ok(None);
     }
     if runs.len() < 2 {

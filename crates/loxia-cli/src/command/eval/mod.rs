@@ -16,6 +16,7 @@ use loxia::eval::Error as EvalError;
 
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::report::grouped;
 
 /// Measure runs against judgements, and join runs.
 #[derive(Debug, Subcommand)]
@@ -68,8 +69,15 @@ fn name_among(path: &Path, paths: &[PathBuf]) -> String {
     }
 }
 
-fn read_qrels(path: &Path) -> Result<Qrels> {
-    Ok(loxia::data::read_qrels(path, &ReadOptions::default())?.qrels)
+/// Reads judgements; lines that repeat one are said.
+fn read_qrels(path: &Path, context: &Context) -> Result<Qrels> {
+    let file = loxia::data::read_qrels(path, &ReadOptions::default())?;
+    if file.repeated > 0 {
+        let (path, repeated) = (path.display(), grouped(file.repeated));
+        context
+            .say(format!("{path}: {repeated} lines repeat a judgement with the same level (counted once)"));
+    }
+    Ok(file.qrels)
 }
 
 #[cfg(test)]

@@ -1,11 +1,19 @@
-//! trec_eval's own tests and TREC DL 2019, where the shared data is present.
-
-use std::path::Path;
+//! trec_eval's own tests.
 
 use loxia_core::{Qrels, Run};
 use loxia_eval::{EvalOptions, Evaluation, Measure, evaluate, write_trec_eval};
 
-use crate::fixture::{parse_output, read_qrels, read_run, shared};
+use crate::fixture::{bytes, fixture, parse_output, read_qrels, read_run};
+
+/// trec_eval's run and judgements.
+fn run_and_qrels() -> (Run, Qrels) {
+    (read_run(&fixture("trec_eval/results.test.gz")), read_qrels(&fixture("trec_eval/qrels.test.gz")))
+}
+
+/// An output of trec_eval.
+fn output(name: &str) -> String {
+    String::from_utf8(bytes(&fixture(&format!("trec_eval/{name}.gz")))).unwrap()
+}
 
 fn printed(evaluation: &Evaluation, per_query: bool, run_id: bool) -> String {
     let mut text = Vec::new();
@@ -15,10 +23,10 @@ fn printed(evaluation: &Evaluation, per_query: bool, run_id: bool) -> String {
 
 /// Compares every measure of ours in an output of trec_eval, per query and over all, as printed; `unknown`
 /// names the exceptions. Returns the number of values compared.
-fn compare_with(output: &Path, evaluation: &Evaluation, unknown: &[(&str, &str)]) -> usize {
+fn compare_with(name: &str, evaluation: &Evaluation, unknown: &[(&str, &str)]) -> usize {
     let found = parse_output(&printed(evaluation, true, false));
     let mut compared = 0;
-    for (query, values) in parse_output(&std::fs::read_to_string(output).unwrap()) {
+    for (query, values) in parse_output(&output(name)) {
         for (name, expected) in values {
             // Names such as Rprec_mult_0.20 and relative_P_5 are trec_eval's alone.
             if name.parse::<Measure>().is_ok() && !unknown.contains(&(query.as_str(), name.as_str())) {
@@ -41,18 +49,16 @@ fn all_measures(level: u32) -> Vec<Measure> {
 
 #[test]
 fn the_official_output_byte_for_byte() {
-    let Some(data) = shared("trec_eval") else { return };
-    let (run, qrels) = (read_run(&data.join("results.test")), read_qrels(&data.join("qrels.test")));
+    let (run, qrels) = run_and_qrels();
     let evaluation = evaluate(&run, &qrels, &Measure::official(), EvalOptions::default()).unwrap();
-    let expected = std::fs::read_to_string(data.join("out.test")).unwrap();
+    let expected = output("out.test");
     assert_eq!(printed(&evaluation, false, true), expected);
 }
 
 #[test]
 fn measures_stand_in_trec_evals_order() {
-    let Some(data) = shared("trec_eval") else { return };
-    let (run, qrels) = (read_run(&data.join("results.test")), read_qrels(&data.join("qrels.test")));
-    let expected = std::fs::read_to_string(data.join("out.test.aq")).unwrap();
+    let (run, qrels) = run_and_qrels();
+    let expected = output("out.test.aq");
     let ours = |line: &&str| {
         let name = line.split_whitespace().next().unwrap();
         name == "runid" || name.parse::<Measure>().is_ok()
@@ -70,23 +76,21 @@ fn measures_stand_in_trec_evals_order() {
 
 #[test]
 fn all_measures_per_query() {
-    let Some(data) = shared("trec_eval") else { return };
-    let (run, qrels) = (read_run(&data.join("results.test")), read_qrels(&data.join("qrels.test")));
+    let (run, qrels) = run_and_qrels();
     let evaluation = evaluate(&run, &qrels, &all_measures(1), EvalOptions::default()).unwrap();
-    assert_eq!(compare_with(&data.join("out.test.aq"), &evaluation, &[]), 3 * 64 + 66);
-    assert_eq!(compare_with(&data.join("out.test.a"), &evaluation, &[]), 66);
+    assert_eq!(compare_with("out.test.aq", &evaluation, &[]), 3 * 64 + 66);
+    assert_eq!(compare_with("out.test.a", &evaluation, &[]), 66);
 }
 
 /// trec_eval made this output from a run that is cut short: no query 302, and of 303 the first 84 lines.
 #[test]
 fn complete_means_count_missing_queries() {
-    let Some(data) = shared("trec_eval") else { return };
-    let (whole, qrels) = (read_run(&data.join("results.test")), read_qrels(&data.join("qrels.test")));
+    let (whole, qrels) = run_and_qrels();
     let mut run = Run::new(whole.tag.clone());
     run.insert("301".into(), whole.get("301").unwrap().to_vec());
     run.insert("303".into(), whole.get("303").unwrap()[..84].to_vec());
     let evaluation = evaluate(&run, &qrels, &all_measures(1), EvalOptions { complete: true }).unwrap();
-    assert_eq!(compare_with(&data.join("out.test.aqc"), &evaluation, &[]), 3 * 64 + 66);
+    assert_eq!(compare_with("out.test.aqc", &evaluation, &[]), 3 * 64 + 66);
 }
 
 /// trec_eval made this output from graded judgements that the data does not hold. They follow from the
@@ -95,8 +99,7 @@ fn complete_means_count_missing_queries() {
 /// 302 are of level 3; of 303 the items at ranks 89 and 99 are not relevant and the others of level 2.
 #[test]
 fn a_higher_relevance_level() {
-    let Some(data) = shared("trec_eval") else { return };
-    let (run, binary) = (read_run(&data.join("results.test")), read_qrels(&data.join("qrels.test")));
+    let (run, binary) = run_and_qrels();
     let ranked = |query: &str| -> Vec<String> {
         let mut list = run.get(query).unwrap().to_vec();
         list.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.item.cmp(&a.item)));
@@ -124,20 +127,5 @@ fn a_higher_relevance_level() {
     }
     let evaluation = evaluate(&run, &qrels, &all_measures(2), EvalOptions::default()).unwrap();
     let unknown = [("303", "infAP"), ("all", "infAP")];
-    assert_eq!(compare_with(&data.join("out.test.aql"), &evaluation, &unknown), 3 * 64 + 66 - 2);
-}
-
-#[test]
-fn trec_deep_learning_2019() {
-    let Some(data) = shared("trec-dl19") else { return };
-    let (run, qrels) = (read_run(&data.join("bm25.run.gz")), read_qrels(&data.join("qrels.txt")));
-    let measures = ["nDCG@10", "RR(rel=2)@10", "R(rel=2)@100"].map(|name| name.parse::<Measure>().unwrap());
-    let evaluation = evaluate(&run, &qrels, &measures, EvalOptions::default()).unwrap();
-    let four = |value: f64| format!("{value:.4}");
-    let means: Vec<String> = evaluation.means().iter().copied().map(four).collect();
-    assert_eq!(means, ["0.5121", "0.7138", "0.4988"]);
-    for (query, value) in [("19335", "0.6106"), ("47923", "0.5498"), ("87181", "0.6553")] {
-        assert_eq!(four(evaluation.value(query, measures[0]).unwrap()), value, "{query}");
-    }
-    assert!(evaluation.differences.is_empty());
+    assert_eq!(compare_with("out.test.aql", &evaluation, &unknown), 3 * 64 + 66 - 2);
 }

@@ -1,0 +1,32 @@
+//! Results as text: on stdout, or in a file that appears whole or not at all.
+
+use std::io::Write;
+
+use anyhow::Result;
+use loxia::core::artefact::write_file_atomically;
+use loxia::data::RunFormat;
+
+use crate::context::Context;
+use crate::flags::OutputFlags;
+
+/// Writes what `write` sends to where the flags say.
+pub(crate) fn write_text(
+    output: &OutputFlags,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    if output.is_stdout() {
+        let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+        write(&mut stdout)?;
+        stdout.flush()?;
+        return Ok(());
+    }
+    write_file_atomically(&output.output, output.existing(), |file| write(file))
+}
+
+/// How a run is written that no flag says more about: JSON lines where the name ends in `.jsonl` or
+/// `.json`, or on stdout with `--json`; else a TREC run.
+pub(crate) fn run_format(output: &OutputFlags, context: &Context) -> RunFormat {
+    let name = output.output.to_string_lossy();
+    let is_json = name.ends_with(".jsonl") || name.ends_with(".json");
+    if is_json || (output.is_stdout() && context.json) { RunFormat::JsonLines } else { RunFormat::Trec }
+}
