@@ -25,7 +25,7 @@ use crate::layout::{Compat, Layout, LayoutKind};
 use crate::loxia_json::LoxiaJson;
 use crate::network::{Network, Top};
 use crate::options::{Pooling, Similarity, Variant};
-use crate::save::{SaveOptions, SavedEncoder, SavedTower, write_cross_encoder, write_text_encoder};
+use crate::save::{SaveOptions, SavedEncoder, SavedSides, SavedTower, write_cross_encoder, write_text_encoder};
 use crate::weights::safetensors::{self, Outgoing};
 use crate::weights::{Dtype, TensorLoader, WeightStore};
 
@@ -174,23 +174,27 @@ fn convert_checkpoint(input: &Path, output: &Path, options: &ConvertOptions) -> 
     for prefix in system.encoders() {
         encoders.push(read_encoder(input, system, prefix, base, &mut report)?);
     }
-    let mut description = LoxiaJson::new(system.variant(), system.layout());
     let item = if encoders.len() == 2 { encoders.pop() } else { None };
     let first = encoders.pop().expect("every system has an encoder");
     match item {
-        None => write_cross_encoder(first, &description, output, &options.save)?,
+        None => {
+            let description = LoxiaJson::new(system.variant(), system.layout());
+            write_cross_encoder(first, &description, output, &options.save)?;
+        }
         Some(item) => {
-            description.pooling = Some(Pooling::Cls);
-            description.similarity = Some(Similarity::Dot);
+            let mut layout = system.layout();
+            layout.max_length = Some(128);
             let tower = |encoder| SavedTower {
                 encoder,
                 pooling: Pooling::Cls,
+                layout: layout.clone(),
                 steps: Vec::new(),
                 lower_case: false,
-                max_length: Some(128),
+                include_prompt: true,
+                truncate: None,
             };
-            let prompts = [String::new(), String::new()];
-            write_text_encoder(tower(first), Some(tower(item)), prompts, description, output, &options.save)?;
+            let both = SavedSides { prompts: Default::default(), similarity: Similarity::Dot };
+            write_text_encoder(tower(first), Some(tower(item)), &both, output, &options.save)?;
         }
     }
     Ok(report)

@@ -133,7 +133,7 @@ impl CrossEncoder {
         let settings = serde_json::json!({
             "variant": facts.variant, "layout": facts.layout, "activation": activation.name(), "labels": labels,
             "label": match &scoring { Scoring::Head { readout: Readout::Label(label), .. } => Some(*label), _ => None },
-            "precision": "f32",
+            "kernel": machine.kernel.name(), "precision": machine.precision,
         });
         let digest = ModelDigest::new(encoder_files(directory.transformer())?, settings.to_string());
         let name = match spec {

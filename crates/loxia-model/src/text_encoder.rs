@@ -116,7 +116,7 @@ impl TextEncoder {
             ModelSpec::Hub(model) => model.to_string(),
             _ => plan.name.clone(),
         };
-        let digest = plan.digest(&facts)?;
+        let digest = plan.digest(&facts, &machine)?;
         Ok(TextEncoder { name, machine, query, item, similarity: plan.similarity, digest, facts })
     }
 
