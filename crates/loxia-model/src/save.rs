@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use loxia_core::artefact::{ArtefactWriter, Existing};
 use loxia_nn::Activation;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::cross_encoder::CrossEncoderParts;
 use crate::digest::TOKENIZER_FILES;
@@ -341,12 +341,8 @@ fn write_encoder(
     max_length: Option<usize>,
     save: &SaveOptions,
 ) -> Result<()> {
-    let dtype = if save.half { "float16" } else { "float32" };
     if let Some(config) = encoder.config.as_object_mut() {
-        config.remove("torch_dtype");
-        config.insert("dtype".into(), json!(dtype));
-        // The same under the name older releases read.
-        config.insert("torch_dtype".into(), json!(dtype));
+        set_dtype(config, save);
     }
     add_json(writer, &format!("{at}config.json"), &encoder.config)?;
     let mut owned: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
@@ -361,6 +357,14 @@ fn write_encoder(
     copy_tokenizer(writer, at, &encoder.tokenizer, max_length)
 }
 
+/// Makes `config.json` name the number format the weights are written in.
+pub(crate) fn set_dtype(config: &mut Map<String, Value>, save: &SaveOptions) {
+    let dtype = json!(if save.half { "float16" } else { "float32" });
+    // New releases read the first name, older ones the second.
+    config.insert("dtype".into(), dtype.clone());
+    config.insert("torch_dtype".into(), dtype);
+}
+
 /// Copies the tokenizer's files; its length limit becomes the model's, so that others cut where we cut.
 fn copy_tokenizer(
     writer: &mut ArtefactWriter,
@@ -369,9 +373,9 @@ fn copy_tokenizer(
     max_length: Option<usize>,
 ) -> Result<()> {
     let config_path = source.join("tokenizer_config.json");
-    let mut config: Value = read_json_if_present(&config_path)?.unwrap_or_else(|| json!({}));
+    let mut config: Map<String, Value> = read_json_if_present(&config_path)?.unwrap_or_default();
     if let Some(length) = max_length {
-        config["model_max_length"] = json!(length);
+        config.insert("model_max_length".into(), json!(length));
     }
     add_json(writer, &format!("{at}tokenizer_config.json"), &config)?;
     for name in TOKENIZER_FILES.iter().filter(|name| **name != "tokenizer_config.json") {
@@ -384,7 +388,7 @@ fn copy_tokenizer(
     Ok(())
 }
 
-fn add_weights(
+pub(crate) fn add_weights(
     writer: &mut ArtefactWriter,
     name: &str,
     tensors: &[Outgoing<'_>],
@@ -400,13 +404,13 @@ fn add_weights(
     Ok(writer.add_file(name, |file| safetensors::write(file, tensors, dtype).map_err(|e| file.error(e)))?)
 }
 
-fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {
+pub(crate) fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).expect("plain data serialises");
     text.push('\n');
     Ok(writer.add_file(name, |file| file.write_bytes(text.as_bytes()))?)
 }
 
-fn create_directory(writer: &ArtefactWriter, name: &str) -> Result<()> {
+pub(crate) fn create_directory(writer: &ArtefactWriter, name: &str) -> Result<()> {
     let path = writer.directory().join(name);
     fs::create_dir(&path).map_err(|e| Error::io(path, "create", e))
 }

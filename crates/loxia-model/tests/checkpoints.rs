@@ -114,7 +114,7 @@ fn checkpoints_need_the_model_they_were_trained_from() {
     let output = scratch.path().join("out");
     let message =
         convert(&checkpoint("anncur-cls.ckpt"), &output, &ConvertOptions::default()).unwrap_err().to_string();
-    assert!(message.contains("--tokenizer DIR"), "{message}");
+    assert!(message.contains("--base DIR"), "{message}");
     let message = convert(&checkpoint("plain.bin"), &output, &options()).unwrap_err().to_string();
     assert!(message.contains("named as in no system known here"), "{message}");
 }
