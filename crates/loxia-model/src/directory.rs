@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::json::read_json_if_present;
-use crate::layout::{Layout, LayoutKind};
+use crate::layout::{Compat, Layout, LayoutKind};
 use crate::loxia_json::LoxiaJson;
 use crate::options::{ModelOptions, Variant};
 use crate::sentence::SentenceModel;
@@ -137,7 +137,7 @@ impl ModelDirectory {
         layout.max_query = options.max_query.or(layout.max_query);
         layout.max_item = options.max_item.or(layout.max_item);
         layout.max_length = options.max_length.or(layout.max_length);
-        layout.compat = options.compat.or(layout.compat);
+        layout.compat = options.compat.or(layout.compat).filter(|compat| *compat != Compat::None);
         layout
     }
 
