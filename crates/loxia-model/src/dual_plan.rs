@@ -121,14 +121,17 @@ impl DualPlan {
             }
         };
         // sentence-transformers compares by cosine unless told otherwise; bare encoders were trained for dots.
-        let usual = if sentence.is_some() { Similarity::Cosine } else { Similarity::Dot };
-        let stored = loxia.and_then(|loxia| loxia.similarity).or_else(|| sentence.and_then(|s| s.similarity));
+        let similarity = match (options.similarity.or(loxia.and_then(|loxia| loxia.similarity)), sentence) {
+            (Some(chosen), _) => chosen,
+            (None, Some(sentence)) => sentence.similarity()?.unwrap_or(Similarity::Cosine),
+            (None, None) => Similarity::Dot,
+        };
         Ok(DualPlan {
             name: directory.name(),
             because: decision.because,
             query,
             item,
-            similarity: options.similarity.or(stored).unwrap_or(usual),
+            similarity,
         })
     }
 
