@@ -60,7 +60,7 @@ def encode(files):
         }
         for path, value in files.items():
             (root / path).write_text(json.dumps(value))
-        model = SentenceTransformer(name, device="cpu")
+        model = SentenceTransformer(name, device="cpu", model_kwargs={"dtype": "float32"})
         rows = lambda vectors: [[float(f"{value:.7g}") for value in row] for row in vectors.tolist()]
         # One at a time: padding of a batch would change the last digits.
         return {

@@ -24,7 +24,9 @@ use crate::loxia_json::LoxiaJson;
 use crate::network::{Network, Top};
 use crate::options::{Pooling, Similarity, Variant};
 use crate::rewrite::rewrite_directory;
-use crate::save::{SaveOptions, SavedEncoder, SavedSides, SavedTower, write_cross_encoder, write_text_encoder};
+use crate::save::{
+    SaveOptions, SavedEncoder, SavedSides, SavedTower, write_cross_encoder, write_text_encoder,
+};
 use crate::weights::{TensorLoader, WeightStore};
 
 /// How a checkpoint is converted.

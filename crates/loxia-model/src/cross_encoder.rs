@@ -216,7 +216,9 @@ impl CrossEncoder {
         let Some(bad) = sequences.iter().position(|sequence| !complete(sequence)) else { return Ok(()) };
         let (query, item) = (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
         Err(Error::Options(if sequences[bad].is_empty() {
-            format!("query {query} and item {item} have no tokens: both are empty and the tokenizer adds none")
+            format!(
+                "query {query} and item {item} have no tokens: both are empty and the tokenizer adds none"
+            )
         } else {
             format!(
                 "variant emb scores with the states at marks, and layout {} gives query {query} and item {item} \

@@ -77,8 +77,7 @@ impl DualPlan {
         if let Some((query, item)) = directory.towers() {
             let stored = directory.loxia.as_ref().and_then(|loxia| loxia.similarity);
             // Layout and pooling are each tower's own; only what concerns both is stored above them.
-            let options =
-                ModelOptions { similarity: options.similarity.or(stored), ..options.clone() };
+            let options = ModelOptions { similarity: options.similarity.or(stored), ..options.clone() };
             let query = Self::of_directory(&query, &options)?;
             let item = Self::of_directory(&item, &options)?;
             return query.with_items_of(item, directory.name());
@@ -126,13 +125,7 @@ impl DualPlan {
             (None, Some(sentence)) => sentence.similarity()?.unwrap_or(Similarity::Cosine),
             (None, None) => Similarity::Dot,
         };
-        Ok(DualPlan {
-            name: directory.name(),
-            because: decision.because,
-            query,
-            item,
-            similarity,
-        })
+        Ok(DualPlan { name: directory.name(), because: decision.because, query, item, similarity })
     }
 
     /// This model's query tower and another's item tower.

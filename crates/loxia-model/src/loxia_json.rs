@@ -106,15 +106,15 @@ impl LoxiaJson {
                 "format is {found}, this version reads {FORMAT}; update Loxia"
             )));
         }
-        if self.towers.is_some() && (self.layout.is_some() || self.pooling.is_some()) {
-            return Err(Malformed::new(
-                "layout and pooling beside towers: each tower has its own, in the loxia.json of its directory",
-            ));
-        }
         for name in self.towers.iter().flat_map(|towers| [&towers.query, &towers.item]) {
             if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\']) {
                 return Err(Malformed::new(format!("tower {name:?} is not a directory beside this file")));
             }
+        }
+        if self.towers.is_some() && (self.layout.is_some() || self.pooling.is_some()) {
+            return Err(Malformed::new(
+                "layout and pooling beside towers: each tower has its own, in the loxia.json of its directory",
+            ));
         }
         Ok(())
     }

@@ -330,7 +330,8 @@ impl Tower {
         let template = tokenizer.single_template();
         let tokens = tokenizer.encode(&self.cased(prompt.to_owned()))?.len();
         // The prompt is measured as a text of its own: cut like one, with what the template puts after it.
-        Ok((template.prefix.len() + tokens).min(self.layout.max_length().saturating_sub(template.suffix.len())))
+        Ok((template.prefix.len() + tokens)
+            .min(self.layout.max_length().saturating_sub(template.suffix.len())))
     }
 
     fn check_rows(

@@ -306,5 +306,27 @@ mod tests {
             c["sentence_transformers"] = json!({"activation_fn": "torch.nn.modules.activation.Sigmoid"})
         });
         assert_eq!(new.unwrap().facts.stored_activation(), Some("torch.nn.modules.activation.Sigmoid"));
+        let hidden = parse(|c| {
+            c["sentence_transformers"] = json!({"activation_fn": null});
+            c["sbert_ce_default_activation_function"] = json!("torch.nn.modules.linear.Identity");
+        });
+        assert_eq!(hidden.unwrap().facts.stored_activation(), None);
+        let older = parse(|c| {
+            c["sentence_transformers"] = json!({"version": "4.0"});
+            c["sbert_ce_default_activation_function"] = json!("torch.nn.modules.linear.Identity");
+        });
+        assert_eq!(older.unwrap().facts.stored_activation(), Some("torch.nn.modules.linear.Identity"));
+    }
+
+    #[test]
+    fn the_map_of_labels_decides_as_in_transformers() {
+        let both = parse(|c| {
+            c["num_labels"] = json!(3);
+            c["id2label"] = json!({"0": "no", "1": "yes"});
+        });
+        assert_eq!(both.unwrap().facts.labels(), Some(2));
+        assert_eq!(parse(|c| c["num_labels"] = json!(3)).unwrap().facts.labels(), Some(3));
+        let quick = parse(|c| c["hidden_act"] = json!("quick_gelu")).unwrap();
+        assert_eq!(quick.architecture.shape.activation, Activation::GeluQuick);
     }
 }

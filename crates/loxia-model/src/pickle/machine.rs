@@ -15,7 +15,7 @@ use crate::weights::Dtype;
 type Result<T> = std::result::Result<T, Malformed>;
 
 /// Values, stack entries, marks or memo entries; a checkpoint with its optimiser has some ten thousand.
-const MAX_VALUES: usize = 1 << 21;
+const MAX_VALUES: usize = 1 << 20;
 
 /// Values that cannot change and so need to exist only once, at these places of the arena.
 const NONE: Id = 0;
@@ -472,7 +472,10 @@ impl Machine<'_> {
             // A size is its tuple, which nothing can change: no copy.
             (Value::Global(_), "torch.Size") => match &self.values[arguments as usize] {
                 Value::Tuple(items)
-                    if matches!(items.first().map(|&id| &self.values[id as usize]), Some(Value::Tuple(_))) =>
+                    if matches!(
+                        items.first().map(|&id| &self.values[id as usize]),
+                        Some(Value::Tuple(_))
+                    ) =>
                 {
                     return self.push_id(items[0]);
                 }
@@ -530,8 +533,7 @@ impl Machine<'_> {
         let shape = self.sizes(self.argument(arguments, 2)?)?;
         let strides = self.sizes(self.argument(arguments, 3)?)?;
         let offset = u64::try_from(offset).ok()?;
-        (shape.len() == strides.len())
-            .then(|| Tensor { storage: storage.clone(), offset, shape, strides })
+        (shape.len() == strides.len()).then(|| Tensor { storage: storage.clone(), offset, shape, strides })
     }
 
     fn sizes(&self, value: &Value) -> Option<Vec<u64>> {
