@@ -12,11 +12,9 @@
 //! was trained from; sizes are taken from the tensors. `loxia.json` names the compat the weights were trained
 //! with, so that nobody scores them otherwise by accident.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use loxia_core::artefact::ArtefactWriter;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::families::{ModelConfig, parse_config};
@@ -25,9 +23,11 @@ use crate::layout::{Compat, Layout, LayoutKind};
 use crate::loxia_json::LoxiaJson;
 use crate::network::{Network, Top};
 use crate::options::{Pooling, Similarity, Variant};
-use crate::save::{SaveOptions, SavedEncoder, SavedTower, write_cross_encoder, write_text_encoder};
-use crate::weights::safetensors::{self, Outgoing};
-use crate::weights::{Dtype, TensorLoader, WeightStore};
+use crate::rewrite::rewrite_directory;
+use crate::save::{
+    SaveOptions, SavedEncoder, SavedSides, SavedTower, write_cross_encoder, write_text_encoder,
+};
+use crate::weights::{TensorLoader, WeightStore};
 
 /// How a checkpoint is converted.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ pub struct Conversion {
 /// Converts a checkpoint file or a directory with PyTorch weights.
 pub fn convert(input: &Path, output: &Path, options: &ConvertOptions) -> Result<Conversion> {
     if input.is_dir() {
-        rewrite_directory(input, output, options)
+        rewrite_directory(input, output, &options.save)
     } else {
         convert_checkpoint(input, output, options)
     }
@@ -159,7 +159,7 @@ fn convert_checkpoint(input: &Path, output: &Path, options: &ConvertOptions) -> 
     let Some(base) = &options.base else {
         return Err(Error::Options(format!(
             "{}: a checkpoint file has neither configuration nor tokenizer; give the directory of the model it was \
-             trained from with --tokenizer DIR",
+             trained from with --base DIR",
             input.display()
         )));
     };
@@ -174,23 +174,27 @@ fn convert_checkpoint(input: &Path, output: &Path, options: &ConvertOptions) -> 
     for prefix in system.encoders() {
         encoders.push(read_encoder(input, system, prefix, base, &mut report)?);
     }
-    let mut description = LoxiaJson::new(system.variant(), system.layout());
     let item = if encoders.len() == 2 { encoders.pop() } else { None };
     let first = encoders.pop().expect("every system has an encoder");
     match item {
-        None => write_cross_encoder(first, &description, output, &options.save)?,
+        None => {
+            let description = LoxiaJson::new(system.variant(), system.layout());
+            write_cross_encoder(first, &description, output, &options.save)?;
+        }
         Some(item) => {
-            description.pooling = Some(Pooling::Cls);
-            description.similarity = Some(Similarity::Dot);
+            let mut layout = system.layout();
+            layout.max_length = Some(128);
             let tower = |encoder| SavedTower {
                 encoder,
                 pooling: Pooling::Cls,
+                layout: layout.clone(),
                 steps: Vec::new(),
                 lower_case: false,
-                max_length: Some(128),
+                include_prompt: true,
+                truncate: None,
             };
-            let prompts = [String::new(), String::new()];
-            write_text_encoder(tower(first), Some(tower(item)), prompts, description, output, &options.save)?;
+            let both = SavedSides { prompts: Default::default(), similarity: Similarity::Dot };
+            write_text_encoder(tower(first), Some(tower(item)), &both, output, &options.save)?;
         }
     }
     Ok(report)
@@ -252,7 +256,7 @@ fn read_encoder(
 /// The base model's configuration with sizes as the tensors have them.
 fn fitted_config(base: &Path, store: &WeightStore, prefix: &str) -> Result<ModelConfig> {
     let path = base.join("config.json");
-    let mut value: Value = read_json(&path)?;
+    let mut value: Map<String, Value> = read_json(&path)?;
     let side = |name: &str, index: usize| {
         let shape = store.shape(&format!("{prefix}{name}"))?;
         shape.get(index).copied()
@@ -271,7 +275,7 @@ fn fitted_config(base: &Path, store: &WeightStore, prefix: &str) -> Result<Model
         return Err(Error::Config {
             path,
             key: "hidden_size".into(),
-            found: value["hidden_size"].to_string(),
+            found: value.get("hidden_size").map_or("missing".into(), Value::to_string),
             expected: format!(
                 "the checkpoint's encoder has {}; give the model it was trained from",
                 sizes[1].1.map_or("none".into(), |size| size.to_string())
@@ -280,98 +284,8 @@ fn fitted_config(base: &Path, store: &WeightStore, prefix: &str) -> Result<Model
     }
     for (key, size) in sizes {
         if let Some(size) = size {
-            value[key] = json!(size);
+            value.insert(key.into(), json!(size));
         }
     }
-    parse_config(&path, value)
-}
-
-/// A directory with its PyTorch weights written as safetensors and everything else copied.
-fn rewrite_directory(input: &Path, output: &Path, options: &ConvertOptions) -> Result<Conversion> {
-    let mut report = Conversion {
-        source: "directory with PyTorch weights".into(),
-        variant: None,
-        tensors: 0,
-        unread: Vec::new(),
-        opaque: Vec::new(),
-    };
-    let marker = "config.json";
-    let mut writer = ArtefactWriter::create_marked(output, options.save.existing, marker)?;
-    rewrite_into(&mut writer, input, "", &options.save, &mut report)?;
-    if report.tensors == 0 {
-        return Err(Error::NotAModel {
-            path: input.to_owned(),
-            what: "no PyTorch weights to convert".into(),
-        });
-    }
-    writer.commit()?;
-    Ok(report)
-}
-
-fn rewrite_into(
-    writer: &mut ArtefactWriter,
-    input: &Path,
-    at: &str,
-    save: &SaveOptions,
-    report: &mut Conversion,
-) -> Result<()> {
-    let mut names: Vec<(String, bool)> = fs::read_dir(input)
-        .map_err(|e| Error::io(input, "list", e))?
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path().is_dir())))
-        .collect();
-    names.sort();
-    let torch =
-        names.iter().any(|(name, _)| name == "pytorch_model.bin" || name == "pytorch_model.bin.index.json");
-    let has_safetensors = names.iter().any(|(name, _)| name.starts_with("model.safetensors"));
-    if torch && !has_safetensors {
-        let store = WeightStore::open(input)?;
-        report.opaque.extend(store.opaque());
-        write_all(writer, &format!("{at}model.safetensors"), &store, save, report)?;
-    }
-    for (name, is_directory) in names {
-        let path = input.join(&name);
-        if is_directory {
-            // Modules of sentence-transformers; hidden directories and other formats stay behind.
-            if path.join("config.json").is_file() && at.is_empty() {
-                let inner = writer.directory().join(&name);
-                fs::create_dir(&inner).map_err(|e| Error::io(inner, "create", e))?;
-                rewrite_into(writer, &path, &format!("{name}/"), save, report)?;
-            }
-        } else if [".json", ".txt", ".model", ".md", ".safetensors"].iter().any(|end| name.ends_with(end))
-            && !name.starts_with("pytorch_model")
-        {
-            let bytes = fs::read(&path).map_err(|e| Error::io(&path, "read", e))?;
-            writer.add_file(&format!("{at}{name}"), |file| file.write_bytes(&bytes))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_all(
-    writer: &mut ArtefactWriter,
-    name: &str,
-    store: &WeightStore,
-    save: &SaveOptions,
-    report: &mut Conversion,
-) -> Result<()> {
-    let mut values = Vec::new();
-    for name in store.names() {
-        if store.dtype(name).is_some_and(Dtype::is_weight) {
-            values.push((name.to_owned(), store.read(name)?));
-        } else {
-            report.unread.push(name.to_owned());
-        }
-    }
-    let tensors: Vec<Outgoing<'_>> = values
-        .iter()
-        .map(|(name, values)| Outgoing {
-            name: name.clone(),
-            shape: store.shape(name).unwrap_or_default().to_vec(),
-            values,
-        })
-        .collect();
-    report.tensors += tensors.len();
-    let dtype = if save.half { Dtype::F16 } else { Dtype::F32 };
-    Ok(writer.add_file(name, |file| safetensors::write(file, &tensors, dtype).map_err(|e| file.error(e)))?)
+    parse_config(&path, Value::Object(value))
 }

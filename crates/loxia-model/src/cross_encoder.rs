@@ -95,7 +95,10 @@ impl CrossEncoder {
         let mut network = Network::read(directory.transformer(), &parts.config, parts.top)?;
         let tokenizer = Tokenizer::open(directory.transformer())?;
         tokenizer.check_vocabulary(parts.config.architecture.shape.vocab)?;
-        let layout = parts.layout.bind(&tokenizer, parts.config.usable_positions())?;
+        let mut layout = parts.layout.bind(&tokenizer, parts.config.usable_positions())?;
+        if parts.variant == Variant::Emb {
+            layout = layout.keeping_marks();
+        }
         let engine =
             Engine::new(&mut network, omits_types(directory.transformer(), &parts.layout)?, &machine)?;
         let labels = network.top.last().map_or(0, |layer| layer.linear.outputs);
@@ -133,7 +136,7 @@ impl CrossEncoder {
         let settings = serde_json::json!({
             "variant": facts.variant, "layout": facts.layout, "activation": activation.name(), "labels": labels,
             "label": match &scoring { Scoring::Head { readout: Readout::Label(label), .. } => Some(*label), _ => None },
-            "precision": "f32",
+            "kernel": machine.kernel.name(), "precision": machine.precision,
         });
         let digest = ModelDigest::new(encoder_files(directory.transformer())?, settings.to_string());
         let name = match spec {
@@ -184,7 +187,7 @@ impl CrossEncoder {
                     self.layout.pair(query, item)
                 })
                 .collect();
-            self.check_marks(work, pairs, &sequences)?;
+            self.check_rows(work, pairs, &sequences)?;
             self.score_sequences(&sequences, scores, progress, cancel)?;
             if let Some(bad) = scores.iter().position(|score| !score.is_finite()) {
                 let (query, item) =
@@ -202,22 +205,27 @@ impl CrossEncoder {
         Ok(cost)
     }
 
-    fn check_marks(&self, work: &Work<'_>, pairs: &[(u32, u32)], sequences: &[TokenSequence]) -> Result<()> {
-        if !matches!(self.scoring, Scoring::Marks) {
-            return Ok(());
-        }
-        let complete =
-            |s: &TokenSequence| s.marks.start.is_some() && s.marks.end.is_some() && s.marks.tag.is_some();
-        match sequences.iter().position(|sequence| !complete(sequence)) {
-            None => Ok(()),
-            Some(bad) => Err(Error::Options(format!(
-                "variant emb scores with the states at marks, and layout {} gives query {} and item {} none; \
-                 use --layout anncur without --compat",
-                self.facts.layout.kind,
-                work.queries[pairs[bad].0 as usize].id,
-                work.items[pairs[bad].1 as usize].id
-            ))),
-        }
+    /// Every sequence must have the rows its score is read from.
+    fn check_rows(&self, work: &Work<'_>, pairs: &[(u32, u32)], sequences: &[TokenSequence]) -> Result<()> {
+        let by_marks = matches!(self.scoring, Scoring::Marks);
+        let complete = |sequence: &TokenSequence| {
+            let marks = &sequence.marks;
+            let marked = marks.start.is_some() && marks.end.is_some() && marks.tag.is_some();
+            !sequence.is_empty() && (marked || !by_marks)
+        };
+        let Some(bad) = sequences.iter().position(|sequence| !complete(sequence)) else { return Ok(()) };
+        let (query, item) = (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
+        Err(Error::Options(if sequences[bad].is_empty() {
+            format!(
+                "query {query} and item {item} have no tokens: both are empty and the tokenizer adds none"
+            )
+        } else {
+            format!(
+                "variant emb scores with the states at marks, and layout {} gives query {query} and item {item} \
+                 none; use --layout anncur",
+                self.facts.layout.kind
+            )
+        }))
     }
 
     fn score_sequences(
@@ -332,6 +340,10 @@ pub(crate) fn pack(layers: &[HeadLayer], machine: &Machine) -> Result<Vec<Dense>
 impl Readout {
     fn choose(labels: usize, label: Option<usize>, path: &std::path::Path) -> Result<Self> {
         match (labels, label) {
+            (0, _) => Err(Error::NotAModel {
+                path: path.to_owned(),
+                what: "the classification head has no label: there is nothing to score with".into(),
+            }),
             (_, Some(label)) if label >= labels => {
                 Err(Error::Options(format!("--label {label}: the head has the labels 0 to {}", labels - 1)))
             }
@@ -385,14 +397,17 @@ impl CrossEncoderParts {
                 .and_then(|sentence| sentence.query.max_length)
                 .map(|length| length.min(config.usable_positions()));
         }
-        let stored = sentence.and_then(|sentence| sentence.activation.clone());
+        // Classes that are not PyTorch's own are not trusted: sentence-transformers goes on to the next place.
+        let trusted = |class: &&str| class.starts_with("torch.");
+        let stored = sentence.and_then(|sentence| sentence.activation.as_deref()).filter(trusted);
+        let stored = stored.or_else(|| config.facts.stored_activation().filter(trusted)).map(str::to_owned);
         Ok(CrossEncoderParts {
             variant: decision.variant,
             because: decision.because,
             layout,
             top,
             label: directory.loxia.as_ref().and_then(|loxia| loxia.label),
-            stored_activation: stored.or_else(|| config.facts.stored_activation().map(str::to_owned)),
+            stored_activation: stored,
             config,
         })
     }

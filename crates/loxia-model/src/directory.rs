@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::json::read_json_if_present;
-use crate::layout::{Layout, LayoutKind};
+use crate::layout::{Compat, Layout, LayoutKind};
 use crate::loxia_json::LoxiaJson;
 use crate::options::{ModelOptions, Variant};
 use crate::sentence::SentenceModel;
@@ -93,8 +93,8 @@ impl ModelDirectory {
         if let Some(variant) = options.variant {
             return decided(variant, "asked for");
         }
-        if let Some(loxia) = &self.loxia {
-            return decided(loxia.variant, "loxia.json");
+        if let Some(variant) = self.loxia.as_ref().and_then(|loxia| loxia.variant) {
+            return decided(variant, "loxia.json");
         }
         if let Some(sentence) = &self.sentence {
             if sentence.query.pooling.is_some() {
@@ -123,7 +123,7 @@ impl ModelDirectory {
 
     /// The layout: `loxia.json`'s unless a flag names another, with flags for each limit.
     pub(crate) fn layout(&self, variant: Variant, options: &ModelOptions) -> Layout {
-        let stored = self.loxia.as_ref().map(|loxia| &loxia.layout);
+        let stored = self.loxia.as_ref().and_then(|loxia| loxia.layout.as_ref());
         let mut layout = match (stored, options.layout) {
             (Some(stored), None) => stored.clone(),
             (Some(stored), Some(kind)) if stored.kind == kind => stored.clone(),
@@ -137,7 +137,7 @@ impl ModelDirectory {
         layout.max_query = options.max_query.or(layout.max_query);
         layout.max_item = options.max_item.or(layout.max_item);
         layout.max_length = options.max_length.or(layout.max_length);
-        layout.compat = options.compat.or(layout.compat);
+        layout.compat = options.compat.or(layout.compat).filter(|compat| *compat != Compat::None);
         layout
     }
 

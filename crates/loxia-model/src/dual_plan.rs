@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::{ModelDigest, encoder_files};
 use crate::directory::ModelDirectory;
+use crate::engine::Machine;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::layout::Layout;
@@ -64,13 +65,8 @@ impl DualPlan {
             ModelSpec::Towers(query, item) => {
                 let query = Self::resolve(query, options)?;
                 let item = Self::resolve(item, options)?;
-                if query.similarity != item.similarity {
-                    return Err(Error::Options(format!(
-                        "the towers are compared by {} and by {}; choose with --similarity",
-                        query.similarity, item.similarity
-                    )));
-                }
-                Ok(DualPlan { name: format!("{},{}", query.name, item.name), item: item.item, ..query })
+                let name = format!("{},{}", query.name, item.name);
+                query.with_items_of(item, name)
             }
             ModelSpec::Directory(_) | ModelSpec::Hub(_) => Self::of_directory(&spec.directory()?, options),
         }
@@ -79,11 +75,12 @@ impl DualPlan {
     fn of_directory(root: &Path, options: &ModelOptions) -> Result<Self> {
         let directory = ModelDirectory::read(root)?;
         if let Some((query, item)) = directory.towers() {
-            let options = with_stored(options, &directory);
-            let name = directory.name();
+            let stored = directory.loxia.as_ref().and_then(|loxia| loxia.similarity);
+            // Layout and pooling are each tower's own; only what concerns both is stored above them.
+            let options = ModelOptions { similarity: options.similarity.or(stored), ..options.clone() };
             let query = Self::of_directory(&query, &options)?;
             let item = Self::of_directory(&item, &options)?;
-            return Ok(DualPlan { name, item: item.item, ..query });
+            return query.with_items_of(item, directory.name());
         }
         let decision = directory.decide(directory.config().ok().as_ref(), options)?;
         if decision.variant != Variant::Dual {
@@ -123,15 +120,23 @@ impl DualPlan {
             }
         };
         // sentence-transformers compares by cosine unless told otherwise; bare encoders were trained for dots.
-        let usual = if sentence.is_some() { Similarity::Cosine } else { Similarity::Dot };
-        let stored = loxia.and_then(|loxia| loxia.similarity).or_else(|| sentence.and_then(|s| s.similarity));
-        Ok(DualPlan {
-            name: directory.name(),
-            because: decision.because,
-            query,
-            item,
-            similarity: options.similarity.or(stored).unwrap_or(usual),
-        })
+        let similarity = match (options.similarity.or(loxia.and_then(|loxia| loxia.similarity)), sentence) {
+            (Some(chosen), _) => chosen,
+            (None, Some(sentence)) => sentence.similarity()?.unwrap_or(Similarity::Cosine),
+            (None, None) => Similarity::Dot,
+        };
+        Ok(DualPlan { name: directory.name(), because: decision.because, query, item, similarity })
+    }
+
+    /// This model's query tower and another's item tower.
+    fn with_items_of(self, other: DualPlan, name: String) -> Result<Self> {
+        if self.similarity != other.similarity {
+            return Err(Error::Options(format!(
+                "the towers are compared by {} and by {}; choose with --similarity",
+                self.similarity, other.similarity
+            )));
+        }
+        Ok(DualPlan { name, item: other.item, ..self })
     }
 
     /// Whether one encoder serves both sides.
@@ -142,15 +147,18 @@ impl DualPlan {
     }
 
     /// The digest of both towers' files and settings.
-    pub(crate) fn digest(&self, facts: &TextEncoderFacts) -> Result<ModelDigest> {
-        let tower = |facts: &TowerFacts| {
+    pub(crate) fn digest(&self, facts: &TextEncoderFacts, machine: &Machine) -> Result<ModelDigest> {
+        let tower = |plan: &TowerPlan, facts: &TowerFacts| {
             serde_json::json!({
                 "layout": facts.layout, "pooling": facts.pooling, "steps": facts.steps, "prompt": facts.prompt,
+                "include_prompt": plan.files.include_prompt, "lower_case": plan.files.lower_case,
+                "truncate": plan.truncate,
             })
         };
         let settings = serde_json::json!({
-            "variant": "dual", "query": tower(&facts.query), "item": tower(&facts.item),
-            "similarity": facts.similarity, "truncate": self.query.truncate, "precision": "f32",
+            "variant": "dual", "similarity": facts.similarity,
+            "query": tower(&self.query, &facts.query), "item": tower(&self.item, &facts.item),
+            "kernel": machine.kernel.name(), "precision": machine.precision,
         });
         let mut files = self.query.files()?;
         if !self.shared() {
@@ -158,20 +166,4 @@ impl DualPlan {
         }
         Ok(ModelDigest::new(files, settings.to_string()))
     }
-}
-
-/// The options for towers: what the directory above them stores, unless asked otherwise.
-fn with_stored(options: &ModelOptions, directory: &ModelDirectory) -> ModelOptions {
-    let mut options = options.clone();
-    let Some(loxia) = &directory.loxia else { return options };
-    options.variant = options.variant.or(Some(loxia.variant));
-    options.pooling = options.pooling.or(loxia.pooling);
-    options.similarity = options.similarity.or(loxia.similarity);
-    let layout = directory.layout(loxia.variant, &options);
-    options.layout = Some(layout.kind);
-    options.max_query = layout.max_query;
-    options.max_item = layout.max_item;
-    options.max_length = layout.max_length;
-    options.compat = layout.compat;
-    options
 }

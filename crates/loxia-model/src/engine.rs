@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::families::PositionRule;
 use crate::layout::TokenSequence;
 use crate::network::{Network, ignores_types};
-use crate::options::ModelOptions;
+use crate::options::{ModelOptions, Precision};
 
 /// Tokens in a batch unless asked otherwise: enough to keep matrix products busy, few enough that the
 /// activations of a base-sized model stay near the caches.
@@ -23,6 +23,7 @@ pub(crate) const SEQUENCES_AT_ONCE: usize = 4096;
 #[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) kernel: Kernel,
+    pub(crate) precision: Precision,
     token_budget: usize,
     pool: Option<Arc<ThreadPool>>,
 }
@@ -43,7 +44,12 @@ impl Machine {
                 ))
             }
         };
-        Ok(Machine { kernel, token_budget: options.token_budget.unwrap_or(TOKEN_BUDGET).max(1), pool })
+        Ok(Machine {
+            kernel,
+            precision: options.precision.unwrap_or(Precision::F32),
+            token_budget: options.token_budget.unwrap_or(TOKEN_BUDGET).max(1),
+            pool,
+        })
     }
 
     /// Runs work on this model's threads.

@@ -34,6 +34,8 @@ pub struct ModelSummary {
     pub default_activation: Option<&'static str>,
     /// How vectors are compared.
     pub similarity: Option<Similarity>,
+    /// Text put before every item, by a dual encoder; `encoder.prompt` is that of queries.
+    pub item_prompt: Option<String>,
 }
 
 /// One encoder of a model.
@@ -91,6 +93,7 @@ pub fn inspect(spec: &ModelSpec, options: &ModelOptions) -> Result<ModelSummary>
         labels: None,
         default_activation: None,
         similarity: Some(plan.similarity),
+        item_prompt: Some(plan.item.prompt.clone()),
     })
 }
 
@@ -113,6 +116,7 @@ fn inspect_cross_encoder(directory: &ModelDirectory, options: &ModelOptions) -> 
         labels,
         default_activation: parts.default_activation(labels.unwrap_or(0)).map(|activation| activation.name()),
         similarity: None,
+        item_prompt: None,
         encoder: summarise(network, &parts.config, &parts.layout, directory.transformer())?,
         item_encoder: None,
     })

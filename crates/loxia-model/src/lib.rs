@@ -37,6 +37,7 @@ mod options;
 pub mod parse;
 mod pickle;
 mod pooling;
+mod rewrite;
 mod save;
 mod sentence;
 mod spec;

@@ -18,15 +18,19 @@ pub(crate) const FILE_NAME: &str = "loxia.json";
 const FORMAT: u32 = 1;
 
 /// The content of `loxia.json`.
+///
+/// With `towers` it stores neither layout nor pooling: each tower's directory has a file of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoxiaJson {
     /// Version of this file's format.
     pub format: u32,
-    /// What is built on the encoder.
-    pub variant: Variant,
+    /// What is built on the encoder; left out where the directory's other files say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Variant>,
     /// How texts become tokens: kind, lengths, markers, compat.
-    pub layout: Layout,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
     /// How states become a vector (dual encoders).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooling: Option<Pooling>,
@@ -54,10 +58,25 @@ pub struct Towers {
 impl LoxiaJson {
     /// A description of a model with one encoder.
     pub fn new(variant: Variant, layout: Layout) -> Self {
+        LoxiaJson { variant: Some(variant), layout: Some(layout), ..Self::bare() }
+    }
+
+    /// A description of two towers, each with a description of its own in its directory.
+    pub(crate) fn of_towers(similarity: Similarity, towers: Towers) -> Self {
+        LoxiaJson {
+            variant: Some(Variant::Dual),
+            similarity: Some(similarity),
+            towers: Some(towers),
+            ..Self::bare()
+        }
+    }
+
+    /// The mark of a directory written here whose other files say everything.
+    pub(crate) fn bare() -> Self {
         LoxiaJson {
             format: FORMAT,
-            variant,
-            layout,
+            variant: None,
+            layout: None,
             pooling: None,
             similarity: None,
             label: None,
@@ -91,6 +110,11 @@ impl LoxiaJson {
             if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\']) {
                 return Err(Malformed::new(format!("tower {name:?} is not a directory beside this file")));
             }
+        }
+        if self.towers.is_some() && (self.layout.is_some() || self.pooling.is_some()) {
+            return Err(Malformed::new(
+                "layout and pooling beside towers: each tower has its own, in the loxia.json of its directory",
+            ));
         }
         Ok(())
     }

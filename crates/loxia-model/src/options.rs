@@ -102,7 +102,7 @@ pub struct ModelOptions {
     pub pooling: Option<Pooling>,
     /// `--similarity`, for dual encoders.
     pub similarity: Option<Similarity>,
-    /// `--compat`: reproduce a published system's quirks.
+    /// `--compat`: reproduce a published system's quirks; [`Compat::None`] switches off what the model stores.
     pub compat: Option<Compat>,
     /// `--precision`
     pub precision: Option<Precision>,

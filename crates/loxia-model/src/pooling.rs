@@ -12,8 +12,10 @@ pub(crate) enum Side {
     Item,
 }
 
-/// Pushes the rows a pooling reads; `skip` leading tokens (a prompt) are left out where all are read. False
-/// if the marks it needs are not there.
+/// Pushes the rows a pooling reads; `skip` leading tokens (template and prompt) are left out. False if there is
+/// no token, or the marks it needs are not there.
+///
+/// A text of which nothing is left keeps its last token, or for `cls` its first, as sentence-transformers does.
 pub(crate) fn push_rows(
     pooling: Pooling,
     side: Side,
@@ -22,10 +24,13 @@ pub(crate) fn push_rows(
     rows: &mut Vec<u32>,
 ) -> bool {
     let before = rows.len();
+    let Some(last) = sequence.len().checked_sub(1) else { return false };
     match (pooling, side) {
-        (Pooling::Cls | Pooling::Tanh, _) => rows.push(skip.min(sequence.len() - 1) as u32),
+        (Pooling::Cls, _) => rows.push(if skip > last { 0 } else { skip as u32 }),
+        // The pooler was trained on the first token, whatever follows it.
+        (Pooling::Tanh, _) => rows.push(0),
         (Pooling::Mean | Pooling::Max | Pooling::Lse, _) => {
-            rows.extend(skip.min(sequence.len() - 1) as u32..sequence.len() as u32);
+            rows.extend(skip.min(last) as u32..sequence.len() as u32);
         }
         (Pooling::Marker, Side::Query) => {
             rows.extend([sequence.marks.start, sequence.marks.end].into_iter().flatten());
@@ -99,6 +104,23 @@ mod tests {
         let lse = pooled(Pooling::Lse);
         assert!((lse[0] - (1.0_f32.exp() + 3.0_f32.exp()).ln()).abs() < 1e-6);
         assert!((lse[1] - ((-2.0_f32).exp() + 1.0).ln()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn rows_after_a_prompt() {
+        let rows = |pooling, tokens: usize, skip| {
+            let sequence = TokenSequence { ids: vec![7; tokens], ..TokenSequence::default() };
+            let mut rows = Vec::new();
+            push_rows(pooling, Side::Query, &sequence, skip, &mut rows).then_some(rows)
+        };
+        assert_eq!(rows(Pooling::Mean, 4, 2), Some(vec![2, 3]));
+        assert_eq!(rows(Pooling::Mean, 4, 9), Some(vec![3]));
+        assert_eq!(rows(Pooling::Cls, 4, 2), Some(vec![2]));
+        assert_eq!(rows(Pooling::Cls, 4, 4), Some(vec![0]));
+        assert_eq!(rows(Pooling::Tanh, 4, 2), Some(vec![0]));
+        for &pooling in Pooling::ALL {
+            assert_eq!(rows(pooling, 0, 0), None);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use loxia_core::artefact::{ArtefactWriter, Existing};
 use loxia_nn::Activation;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::cross_encoder::CrossEncoderParts;
 use crate::digest::TOKENIZER_FILES;
@@ -71,14 +71,13 @@ pub fn save_text_encoder(
     save: &SaveOptions,
 ) -> Result<()> {
     let plan = DualPlan::resolve(model, options)?;
-    let prompts = [plan.query.prompt.clone(), plan.item.prompt.clone()];
     let query = saved_tower(&plan.query)?;
     let item = if plan.shared() { None } else { Some(saved_tower(&plan.item)?) };
-    let layout = bound(&plan.query.layout, &plan.query.files.transformer, &plan.query.config)?;
-    let mut description = LoxiaJson::new(Variant::Dual, layout);
-    description.pooling = Some(plan.query.pooling);
-    description.similarity = Some(plan.similarity);
-    write_text_encoder(query, item, prompts, description, target, save)
+    let both = SavedSides {
+        prompts: [plan.query.prompt.clone(), plan.item.prompt.clone()],
+        similarity: plan.similarity,
+    };
+    write_text_encoder(query, item, &both, target, save)
 }
 
 /// An encoder ready to be written.
@@ -94,9 +93,18 @@ pub(crate) struct SavedEncoder {
 pub(crate) struct SavedTower {
     pub(crate) encoder: SavedEncoder,
     pub(crate) pooling: Pooling,
+    pub(crate) layout: Layout,
     pub(crate) steps: Vec<SavedStep>,
     pub(crate) lower_case: bool,
-    pub(crate) max_length: Option<usize>,
+    pub(crate) include_prompt: bool,
+    pub(crate) truncate: Option<usize>,
+}
+
+/// What both towers of a dual encoder share.
+pub(crate) struct SavedSides {
+    /// The prompt of queries and that of items.
+    pub(crate) prompts: [String; 2],
+    pub(crate) similarity: Similarity,
 }
 
 /// A step after pooling, with its weights.
@@ -117,9 +125,11 @@ fn saved_tower(plan: &TowerPlan) -> Result<SavedTower> {
             tokenizer: plan.files.transformer.clone(),
         },
         pooling: plan.pooling,
+        layout,
         steps: plan.files.steps.iter().map(step).collect::<Result<_>>()?,
         lower_case: plan.files.lower_case,
-        max_length: layout.max_length,
+        include_prompt: plan.files.include_prompt,
+        truncate: plan.truncate,
     })
 }
 
@@ -152,7 +162,8 @@ pub(crate) fn write_cross_encoder(
     }
     let mut writer = ArtefactWriter::create_marked(target, save.existing, FILE_NAME)?;
     let prefix = if labels.is_some() { family.prefix() } else { "" };
-    let limit = description.layout.max_length.filter(|_| description.layout.kind == LayoutKind::Pair);
+    let layout = description.layout.as_ref().filter(|layout| layout.kind == LayoutKind::Pair);
+    let limit = layout.and_then(|layout| layout.max_length);
     write_encoder(&mut writer, "", encoder, prefix, limit, save)?;
     finish(writer, description)
 }
@@ -160,27 +171,21 @@ pub(crate) fn write_cross_encoder(
 pub(crate) fn write_text_encoder(
     query: SavedTower,
     item: Option<SavedTower>,
-    prompts: [String; 2],
-    mut description: LoxiaJson,
+    both: &SavedSides,
     target: &Path,
     save: &SaveOptions,
 ) -> Result<()> {
     let mut writer = ArtefactWriter::create_marked(target, save.existing, FILE_NAME)?;
-    let similarity = description.similarity.unwrap_or(Similarity::Dot);
-    match item {
-        None => write_tower(&mut writer, "", query, &prompts, similarity, save)?,
-        Some(item) => {
-            for (name, tower) in [("query/", query), ("item/", item)] {
-                create_directory(&writer, name)?;
-                let mut own = description.clone();
-                own.pooling = Some(tower.pooling);
-                write_tower(&mut writer, name, tower, &prompts, similarity, save)?;
-                add_json(&mut writer, &format!("{name}{FILE_NAME}"), &own)?;
-            }
-            description.towers = Some(Towers { query: "query".into(), item: "item".into() });
-        }
+    let Some(item) = item else {
+        write_tower(&mut writer, "", query, both, save)?;
+        return Ok(writer.commit()?);
+    };
+    for (name, tower) in [("query/", query), ("item/", item)] {
+        create_directory(&writer, name)?;
+        write_tower(&mut writer, name, tower, both, save)?;
     }
-    finish(writer, &description)
+    let towers = Towers { query: "query".into(), item: "item".into() };
+    finish(writer, &LoxiaJson::of_towers(both.similarity, towers))
 }
 
 fn finish(mut writer: ArtefactWriter, description: &LoxiaJson) -> Result<()> {
@@ -191,24 +196,70 @@ fn finish(mut writer: ArtefactWriter, description: &LoxiaJson) -> Result<()> {
 fn write_tower(
     writer: &mut ArtefactWriter,
     at: &str,
-    tower: SavedTower,
-    [query_prompt, item_prompt]: &[String; 2],
-    similarity: Similarity,
+    mut tower: SavedTower,
+    both: &SavedSides,
     save: &SaveOptions,
 ) -> Result<()> {
-    let SavedTower { mut encoder, pooling, steps, lower_case, max_length } = tower;
-    let shape = encoder.network.architecture.shape.clone();
-    encoder.config["architectures"] = json!([encoder.network.architecture.family.encoder_class()]);
-    write_encoder(writer, at, encoder, "", max_length, save)?;
-    let mode = match pooling {
-        Pooling::Cls => "pooling_mode_cls_token",
-        Pooling::Mean => "pooling_mode_mean_tokens",
-        Pooling::Max => "pooling_mode_max_tokens",
+    let mode = match tower.pooling {
+        Pooling::Cls => Some("pooling_mode_cls_token"),
+        Pooling::Mean => Some("pooling_mode_mean_tokens"),
+        Pooling::Max => Some("pooling_mode_max_tokens"),
         // sentence-transformers has no such pooling: the directory is Hugging Face's, with loxia.json.
-        Pooling::Tanh | Pooling::Lse | Pooling::Marker => return Ok(()),
+        Pooling::Tanh | Pooling::Lse | Pooling::Marker => None,
     };
+    if mode.is_none() {
+        tower.refuse_modules(both)?;
+    }
+    let mut description = LoxiaJson::new(Variant::Dual, tower.layout.clone());
+    description.pooling = Some(tower.pooling);
+    description.similarity = Some(both.similarity);
+    add_json(writer, &format!("{at}{FILE_NAME}"), &description)?;
+    let encoder = &mut tower.encoder;
+    encoder.config["architectures"] = json!([encoder.network.architecture.family.encoder_class()]);
+    match mode {
+        None => write_encoder(writer, at, tower.encoder, "", tower.layout.max_length, save),
+        Some(mode) => write_modules(writer, at, tower, mode, both, save),
+    }
+}
+
+impl SavedTower {
+    /// Refuses what only modules of sentence-transformers could carry.
+    fn refuse_modules(&self, both: &SavedSides) -> Result<()> {
+        let lost: Vec<&str> = [
+            (!self.steps.is_empty(), "the steps after pooling"),
+            (both.prompts.iter().any(|prompt| !prompt.is_empty()), "the prompts"),
+            (self.lower_case, "do_lower_case"),
+            (self.truncate.is_some(), "truncate_dim"),
+        ]
+        .into_iter()
+        .filter_map(|(present, name)| present.then_some(name))
+        .collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Options(format!(
+            "a model with pooling {} cannot be saved with {}, which only sentence-transformers' modules hold; \
+             save it with --pooling cls, mean or max, or start from the bare encoder",
+            self.pooling,
+            lost.join(", ")
+        )))
+    }
+}
+
+/// A tower as a directory of sentence-transformers.
+fn write_modules(
+    writer: &mut ArtefactWriter,
+    at: &str,
+    tower: SavedTower,
+    mode: &str,
+    both: &SavedSides,
+    save: &SaveOptions,
+) -> Result<()> {
+    let SavedTower { encoder, layout, steps, lower_case, include_prompt, truncate, .. } = tower;
+    let hidden = encoder.network.architecture.shape.hidden;
+    write_encoder(writer, at, encoder, "", layout.max_length, save)?;
     let mut modules = vec![module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling")];
-    let mut settings = json!({ "word_embedding_dimension": shape.hidden });
+    let mut settings = json!({ "word_embedding_dimension": hidden, "include_prompt": include_prompt });
     for key in ["pooling_mode_cls_token", "pooling_mode_mean_tokens", "pooling_mode_max_tokens"] {
         settings[key] = json!(key == mode);
     }
@@ -233,13 +284,17 @@ fn write_tower(
         }
     }
     add_json(writer, &format!("{at}modules.json"), &modules)?;
-    let sentence = json!({ "max_seq_length": max_length, "do_lower_case": lower_case });
+    let sentence = json!({ "max_seq_length": layout.max_length, "do_lower_case": lower_case });
     add_json(writer, &format!("{at}sentence_bert_config.json"), &sentence)?;
-    let general = json!({
+    let [query_prompt, item_prompt] = &both.prompts;
+    let mut general = json!({
         "prompts": { "query": query_prompt, "document": item_prompt },
         "default_prompt_name": null,
-        "similarity_fn_name": similarity.name(),
+        "similarity_fn_name": both.similarity.name(),
     });
+    if let Some(width) = truncate {
+        general["truncate_dim"] = json!(width);
+    }
     add_json(writer, &format!("{at}config_sentence_transformers.json"), &general)
 }
 
@@ -286,12 +341,8 @@ fn write_encoder(
     max_length: Option<usize>,
     save: &SaveOptions,
 ) -> Result<()> {
-    let dtype = if save.half { "float16" } else { "float32" };
     if let Some(config) = encoder.config.as_object_mut() {
-        config.remove("torch_dtype");
-        config.insert("dtype".into(), json!(dtype));
-        // The same under the name older releases read.
-        config.insert("torch_dtype".into(), json!(dtype));
+        set_dtype(config, save);
     }
     add_json(writer, &format!("{at}config.json"), &encoder.config)?;
     let mut owned: Vec<(String, Vec<usize>, Vec<f32>)> = Vec::new();
@@ -306,6 +357,14 @@ fn write_encoder(
     copy_tokenizer(writer, at, &encoder.tokenizer, max_length)
 }
 
+/// Makes `config.json` name the number format the weights are written in.
+pub(crate) fn set_dtype(config: &mut Map<String, Value>, save: &SaveOptions) {
+    let dtype = json!(if save.half { "float16" } else { "float32" });
+    // New releases read the first name, older ones the second.
+    config.insert("dtype".into(), dtype.clone());
+    config.insert("torch_dtype".into(), dtype);
+}
+
 /// Copies the tokenizer's files; its length limit becomes the model's, so that others cut where we cut.
 fn copy_tokenizer(
     writer: &mut ArtefactWriter,
@@ -314,9 +373,9 @@ fn copy_tokenizer(
     max_length: Option<usize>,
 ) -> Result<()> {
     let config_path = source.join("tokenizer_config.json");
-    let mut config: Value = read_json_if_present(&config_path)?.unwrap_or_else(|| json!({}));
+    let mut config: Map<String, Value> = read_json_if_present(&config_path)?.unwrap_or_default();
     if let Some(length) = max_length {
-        config["model_max_length"] = json!(length);
+        config.insert("model_max_length".into(), json!(length));
     }
     add_json(writer, &format!("{at}tokenizer_config.json"), &config)?;
     for name in TOKENIZER_FILES.iter().filter(|name| **name != "tokenizer_config.json") {
@@ -329,7 +388,7 @@ fn copy_tokenizer(
     Ok(())
 }
 
-fn add_weights(
+pub(crate) fn add_weights(
     writer: &mut ArtefactWriter,
     name: &str,
     tensors: &[Outgoing<'_>],
@@ -345,13 +404,13 @@ fn add_weights(
     Ok(writer.add_file(name, |file| safetensors::write(file, tensors, dtype).map_err(|e| file.error(e)))?)
 }
 
-fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {
+pub(crate) fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).expect("plain data serialises");
     text.push('\n');
     Ok(writer.add_file(name, |file| file.write_bytes(text.as_bytes()))?)
 }
 
-fn create_directory(writer: &ArtefactWriter, name: &str) -> Result<()> {
+pub(crate) fn create_directory(writer: &ArtefactWriter, name: &str) -> Result<()> {
     let path = writer.directory().join(name);
     fs::create_dir(&path).map_err(|e| Error::io(path, "create", e))
 }

@@ -21,8 +21,6 @@ struct SentenceConfig {
     #[serde(default)]
     prompts: Option<IndexMap<String, Option<String>>>,
     #[serde(default)]
-    default_prompt_name: Option<String>,
-    #[serde(default)]
     similarity_fn_name: Option<String>,
     #[serde(default)]
     model_type: Option<String>,
@@ -89,10 +87,10 @@ pub(crate) struct SentenceModel {
     pub(crate) item: TowerFiles,
     pub(crate) is_cross_encoder: bool,
     pub(crate) activation: Option<String>,
-    pub(crate) similarity: Option<Similarity>,
     pub(crate) truncate: Option<usize>,
     prompts: IndexMap<String, String>,
-    default_prompt: Option<String>,
+    /// `similarity_fn_name` as it stands, and the file it stands in.
+    similarity: Option<(String, PathBuf)>,
 }
 
 impl SentenceModel {
@@ -103,23 +101,10 @@ impl SentenceModel {
         let config_path = directory.join("config_sentence_transformers.json");
         let config: SentenceConfig = read_json_if_present(&config_path)?.unwrap_or_default();
         let (query, item) = read_towers(directory, &modules_path, &modules)?;
-        let similarity = match config.similarity_fn_name.as_deref() {
-            None => None,
-            Some("dot" | "dot_score") => Some(Similarity::Dot),
-            Some("cosine" | "cos_sim") => Some(Similarity::Cosine),
-            Some(other) => {
-                return Err(Error::Config {
-                    path: config_path,
-                    key: "similarity_fn_name".into(),
-                    found: format!("{other:?}"),
-                    expected: "dot and cosine are computed; choose one with --similarity".into(),
-                });
-            }
-        };
         Ok(Some(SentenceModel {
             is_cross_encoder: config.model_type.as_deref() == Some("CrossEncoder"),
             activation: config.activation_fn,
-            similarity,
+            similarity: config.similarity_fn_name.map(|name| (name, config_path)),
             truncate: config.truncate_dim,
             prompts: config
                 .prompts
@@ -127,26 +112,39 @@ impl SentenceModel {
                 .into_iter()
                 .filter_map(|(name, text)| Some((name, text?)))
                 .collect(),
-            default_prompt: config.default_prompt_name,
             query,
             item,
         }))
     }
 
-    /// The prompt before queries: the one of that name, else the default.
+    /// The prompt before queries, as `encode_query` has it: the one of that name and never the default.
     pub(crate) fn query_prompt(&self) -> &str {
-        self.prompt(&["query"])
+        self.prompt("query")
     }
 
-    /// The prompt before items.
+    /// The prompt before items, as `encode_document` has it. That function would go on to `passage` and
+    /// `corpus`, but a prompt named `document`, empty if need be, is always there.
     pub(crate) fn item_prompt(&self) -> &str {
-        self.prompt(&["document", "passage", "corpus"])
+        self.prompt("document")
     }
 
-    fn prompt(&self, names: &[&str]) -> &str {
-        let named = names.iter().find_map(|&name| self.prompts.get(name));
-        let default = || self.default_prompt.as_ref().and_then(|name| self.prompts.get(name));
-        named.or_else(default).map_or("", String::as_str)
+    fn prompt(&self, name: &str) -> &str {
+        self.prompts.get(name).map_or("", String::as_str)
+    }
+
+    /// How vectors are compared, if the directory says so.
+    pub(crate) fn similarity(&self) -> Result<Option<Similarity>> {
+        let Some((name, path)) = &self.similarity else { return Ok(None) };
+        match name.as_str() {
+            "dot" | "dot_score" => Ok(Some(Similarity::Dot)),
+            "cosine" | "cos_sim" => Ok(Some(Similarity::Cosine)),
+            other => Err(Error::Config {
+                path: path.clone(),
+                key: "similarity_fn_name".into(),
+                found: format!("{other:?}"),
+                expected: "dot and cosine are computed; choose one with --similarity".into(),
+            }),
+        }
     }
 }
 

@@ -116,7 +116,7 @@ impl TextEncoder {
             ModelSpec::Hub(model) => model.to_string(),
             _ => plan.name.clone(),
         };
-        let digest = plan.digest(&facts)?;
+        let digest = plan.digest(&facts, &machine)?;
         Ok(TextEncoder { name, machine, query, item, similarity: plan.similarity, digest, facts })
     }
 
@@ -238,7 +238,10 @@ impl Tower {
         let mut network = Network::read(transformer, &plan.config, top)?;
         let tokenizer = Tokenizer::open(transformer)?;
         tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
-        let layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
+        let mut layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
+        if plan.pooling == Pooling::Marker {
+            layout = layout.keeping_marks();
+        }
         let engine = Engine::new(&mut network, omits_types(transformer, &plan.layout)?, machine)?;
         let mut dim = engine.hidden();
         let mut steps: Vec<PostStep> =
@@ -285,12 +288,17 @@ impl Tower {
         }
     }
 
+    /// The text in the case the model wants; letter by letter, as the tokenizers' own rule does it.
+    fn cased(&self, text: String) -> String {
+        if self.lower_case { text.chars().flat_map(char::to_lowercase).collect() } else { text }
+    }
+
     /// A prompt is text: it is put before the query's own and tokenised with it.
     fn query_text<'q>(&self, prompt: &str, query: &'q QueryText) -> Cow<'q, QueryText> {
         if prompt.is_empty() && !self.lower_case {
             return Cow::Borrowed(query);
         }
-        let change = |text: String| if self.lower_case { text.to_lowercase() } else { text };
+        let change = |text: String| self.cased(text);
         Cow::Owned(match query {
             QueryText::Plain(text) => QueryText::Plain(change(format!("{prompt}{text}"))),
             QueryText::Mention { left, mention, right } => QueryText::Mention {
@@ -305,7 +313,7 @@ impl Tower {
         if prompt.is_empty() && !self.lower_case {
             return Cow::Borrowed(item);
         }
-        let change = |text: String| if self.lower_case { text.to_lowercase() } else { text };
+        let change = |text: String| self.cased(text);
         let (title, text) = match &item.title {
             Some(title) => (Some(change(format!("{prompt}{title}"))), change(item.text.clone())),
             None => (None, change(format!("{prompt}{}", item.text))),
@@ -319,7 +327,11 @@ impl Tower {
             return Ok(0);
         }
         let tokenizer = self.layout.tokenizer();
-        Ok(tokenizer.single_template().prefix.len() + tokenizer.encode(prompt)?.len())
+        let template = tokenizer.single_template();
+        let tokens = tokenizer.encode(&self.cased(prompt.to_owned()))?.len();
+        // The prompt is measured as a text of its own: cut like one, with what the template puts after it.
+        Ok((template.prefix.len() + tokens)
+            .min(self.layout.max_length().saturating_sub(template.suffix.len())))
     }
 
     fn check_rows(
@@ -335,6 +347,12 @@ impl Tower {
             !push_rows(self.pooling, side, sequence, skip, &mut rows)
         });
         bad.map_or(Ok(()), |bad| {
+            if sequences[bad].is_empty() {
+                return Err(Error::Options(format!(
+                    "{} has no tokens: its text is empty and the tokenizer adds none",
+                    names[bad]
+                )));
+            }
             Err(Error::Options(format!(
                 "pooling {} reads the states at marks, and layout {} gives {} none; use --layout anncur",
                 self.pooling,

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use loxia_core::artefact::Existing;
 use loxia_core::{Cancel, Item, NoProgress, PairScorer, Query, QueryText};
 use loxia_model::layout::{Compat, LayoutKind};
 use loxia_model::{
@@ -114,22 +115,23 @@ fn checkpoints_need_the_model_they_were_trained_from() {
     let output = scratch.path().join("out");
     let message =
         convert(&checkpoint("anncur-cls.ckpt"), &output, &ConvertOptions::default()).unwrap_err().to_string();
-    assert!(message.contains("--tokenizer DIR"), "{message}");
+    assert!(message.contains("--base DIR"), "{message}");
     let message = convert(&checkpoint("plain.bin"), &output, &options()).unwrap_err().to_string();
     assert!(message.contains("named as in no system known here"), "{message}");
 }
 
+fn mention(left: &str, mention: &str) -> Query {
+    let right = "burns logs".into();
+    Query { id: "q".into(), text: QueryText::Mention { left: left.into(), mention: mention.into(), right } }
+}
+
+fn stove() -> Item {
+    Item { id: "d".into(), title: Some("stove".into()), text: "burns wood".into() }
+}
+
 #[test]
 fn cross_encoders_of_both_systems_open_after_conversion() {
-    let query = Query {
-        id: "q".into(),
-        text: QueryText::Mention {
-            left: "a wood".into(),
-            mention: "stove".into(),
-            right: "burns logs".into(),
-        },
-    };
-    let item = Item { id: "d".into(), title: Some("stove".into()), text: "burns wood".into() };
+    let (query, item) = (mention("a wood", "stove"), stove());
     for (name, variant, kind, compat, prefix) in [
         ("anncur-cls.ckpt", Variant::Cls, LayoutKind::Anncur, Compat::Anncur, "bert."),
         ("anncur-emb.ckpt", Variant::Emb, LayoutKind::Anncur, Compat::Anncur, ""),
@@ -154,6 +156,8 @@ fn cross_encoders_of_both_systems_open_after_conversion() {
         let mut scores = [0.0];
         let (queries, items) = ([query.clone()], [item.clone()]);
         model.score(&queries, &items, &[(0, 0)], &mut scores, &NoProgress, &Cancel::new()).unwrap();
+        let expected = golden()["scores"][name].as_f64().unwrap();
+        assert!((f64::from(scores[0]) - expected).abs() < 1e-4, "{name}: {}, expected {expected}", scores[0]);
         let refused = convert(&checkpoint(name), &output, &options()).unwrap_err().to_string();
         assert!(refused.contains("--overwrite"), "{refused}");
     }
@@ -172,11 +176,123 @@ fn dual_encoders_of_both_systems_become_two_towers() {
         let facts = model.facts();
         assert!(!facts.shared);
         assert_eq!((facts.query.pooling, facts.query.layout.compat), (Pooling::Cls, Some(compat)));
-        let items = [Item { id: "d".into(), title: Some("stove".into()), text: "burns wood".into() }];
+        let (queries, items) = ([mention("a wood", "stove")], [stove()]);
         let vectors = model.encode_items(&items, &NoProgress, &Cancel::new()).unwrap();
-        assert_eq!(vectors.vectors.len(), 12);
+        let query = model.encode_queries(&queries, &NoProgress, &Cancel::new()).unwrap();
+        for (side, found) in [&query, &vectors].into_iter().enumerate() {
+            let expected = golden()["vectors"][name][side].as_array().unwrap().clone();
+            assert_eq!(found.vectors.len(), expected.len());
+            for (found, expected) in found.vectors.iter().zip(&expected) {
+                assert!((f64::from(*found) - expected.as_f64().unwrap()).abs() < 1e-4, "{name}");
+            }
+        }
         let both = format!("{0}/query,{0}/item", output.display());
         let towers = TextEncoder::open(&both.parse().unwrap(), &ModelOptions::default()).unwrap();
         assert_eq!(towers.encode_items(&items, &NoProgress, &Cancel::new()).unwrap(), vectors);
     }
+}
+
+/// A pair that loses its marks under compat stops neither itself nor the others: the original of such a model
+/// stops there, so the pair is laid out as without compat.
+#[test]
+fn marks_that_compat_would_cut_are_kept_for_scores_at_marks() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("out");
+    convert(&checkpoint("anncur-emb.ckpt"), &output, &options()).unwrap();
+    let spec = ModelSpec::from(output.as_path());
+    let model = CrossEncoder::open(&spec, &ModelOptions::default()).unwrap();
+    let long = "stove ".repeat(200);
+    let queries = [mention("a wood", "stove"), mention("a wood", ""), mention(&long, &long)];
+    let items = [stove(), Item { id: "long".into(), title: Some(long), text: "burns".into() }];
+    let pairs: Vec<(u32, u32)> = (0..3).flat_map(|query| [(query, 0), (query, 1)]).collect();
+    let mut scores = [f32::NAN; 6];
+    model.score(&queries, &items, &pairs, &mut scores, &NoProgress, &Cancel::new()).unwrap();
+    let expected = golden()["scores"]["anncur-emb.ckpt"].as_f64().unwrap();
+    assert!((f64::from(scores[0]) - expected).abs() < 1e-4);
+    let options = ModelOptions { compat: Some(Compat::None), ..ModelOptions::default() };
+    let plain = CrossEncoder::open(&spec, &options).unwrap();
+    assert_eq!(plain.facts().layout.compat, None);
+    assert_ne!(plain.info().digest, model.info().digest);
+    let mut without = [f32::NAN; 6];
+    plain.score(&queries, &items, &pairs, &mut without, &NoProgress, &Cancel::new()).unwrap();
+    assert_ne!(without[0], scores[0], "items are at other positions");
+}
+
+/// A directory of a fixture's configuration with a PyTorch file as weights.
+fn torch_directory(root: &Path, weights: &str) -> PathBuf {
+    let input = root.join("in");
+    std::fs::create_dir(&input).unwrap();
+    for name in ["config.json", "tokenizer.json", "tokenizer_config.json"] {
+        std::fs::copy(checkpoint("base").join(name), input.join(name)).unwrap();
+    }
+    std::fs::copy(checkpoint(weights), input.join("pytorch_model.bin")).unwrap();
+    input
+}
+
+#[test]
+fn halves_are_written_only_where_they_hold_the_values() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = torch_directory(scratch.path(), "plain.bin");
+    let half = ConvertOptions { save: SaveOptions { half: true, ..SaveOptions::default() }, base: None };
+    let output = scratch.path().join("out");
+    convert(&input, &output, &half).unwrap();
+    let config: Value = serde_json::from_slice(&std::fs::read(output.join("config.json")).unwrap()).unwrap();
+    assert_eq!((&config["dtype"], &config["torch_dtype"]), (&"float16".into(), &"float16".into()));
+    std::fs::copy(checkpoint("large.bin"), input.join("pytorch_model.bin")).unwrap();
+    let output = scratch.path().join("large");
+    let error = convert(&input, &output, &half).unwrap_err().to_string();
+    assert!(error.contains("tensor weight has values beyond f16"), "{error}");
+    assert!(!output.exists());
+}
+
+#[test]
+fn a_directory_nobody_here_wrote_is_never_replaced() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = torch_directory(scratch.path(), "plain.bin");
+    let save = SaveOptions { existing: Existing::Overwrite, ..SaveOptions::default() };
+    let options = ConvertOptions { save, base: None };
+    let precious = scratch.path().join("precious");
+    std::fs::create_dir(&precious).unwrap();
+    std::fs::write(precious.join("config.json"), "{}").unwrap();
+    let error = convert(&input, &precious, &options).unwrap_err().to_string();
+    assert!(error.contains("loxia.json") && precious.join("config.json").is_file(), "{error}");
+    let output = scratch.path().join("out");
+    convert(&input, &output, &options).unwrap();
+    assert!(output.join("loxia.json").is_file());
+    convert(&input, &output, &options).unwrap();
+}
+
+#[test]
+fn modules_within_modules_are_copied() {
+    let scratch = tempfile::tempdir().unwrap();
+    let input = torch_directory(scratch.path(), "plain.bin");
+    for (directory, file) in [("0_Router/query_0/1_Dense", "config.json"), ("onnx", "model.onnx")] {
+        std::fs::create_dir_all(input.join(directory)).unwrap();
+        std::fs::write(input.join(directory).join(file), "{}").unwrap();
+    }
+    std::fs::copy(checkpoint("plain.bin"), input.join("0_Router/query_0/1_Dense/pytorch_model.bin")).unwrap();
+    let output = scratch.path().join("out");
+    convert(&input, &output, &ConvertOptions::default()).unwrap();
+    let dense = output.join("0_Router/query_0/1_Dense");
+    assert!(dense.join("model.safetensors").is_file());
+    assert_eq!(std::fs::read_to_string(dense.join("config.json")).unwrap().trim(), "{}");
+    assert!(!output.join("onnx").exists());
+}
+
+#[test]
+fn opaque_values_matter_only_where_a_tensor_is_wanted() {
+    let open = |name: &str| {
+        let scratch = tempfile::tempdir().unwrap();
+        let input = torch_directory(scratch.path(), name);
+        let options = ModelOptions {
+            variant: Some(Variant::Dual),
+            pooling: Some(Pooling::Cls),
+            ..ModelOptions::default()
+        };
+        TextEncoder::open(&ModelSpec::from(input.as_path()), &options)
+    };
+    let error = open("opaque-wanted.bin").err().unwrap().to_string();
+    assert!(error.contains("embeddings.LayerNorm.weight depends on"), "{error}");
+    let model = open("opaque-unwanted.bin").unwrap();
+    assert_eq!(model.facts().query.unread, ["extra_state"]);
 }

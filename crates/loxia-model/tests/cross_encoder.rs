@@ -5,7 +5,7 @@ use std::path::Path;
 use loxia_core::{Cancel, Item, NoProgress, PairScorer, Query, QueryText};
 use loxia_model::layout::LayoutKind;
 use loxia_model::{CrossEncoder, Error, ModelOptions, ModelSpec, ScoreActivation, Variant};
-use loxia_nn::Kernel;
+use loxia_nn::{Activation, Kernel};
 use serde_json::Value;
 
 use crate::fixture;
@@ -76,6 +76,38 @@ fn activations_are_applied_only_when_asked_for() {
     assert!((score(&default, "stove", "a wood stove") - 1.0 / (1.0 + (-logit).exp())).abs() < 1e-6);
     assert_ne!(raw.info().digest, default.info().digest);
     assert_eq!(raw.info().name, "bert-odd");
+}
+
+#[test]
+fn a_class_that_is_not_trusted_leaves_the_default() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = fixture("models/bert-odd");
+    for name in ["model.safetensors", "tokenizer.json", "tokenizer_config.json"] {
+        std::fs::copy(source.join(name), scratch.path().join(name)).unwrap();
+    }
+    let activation = |stored: Value| {
+        let text = std::fs::read(source.join("config.json")).unwrap();
+        let mut config: Value = serde_json::from_slice(&text).unwrap();
+        config["sentence_transformers"] = serde_json::json!({ "activation_fn": stored });
+        std::fs::write(scratch.path().join("config.json"), config.to_string()).unwrap();
+        open(scratch.path(), &ModelOptions::default()).unwrap().facts().default_activation
+    };
+    assert_eq!(activation("evil.module.Activation".into()), Some(Activation::Sigmoid));
+    assert_eq!(activation(Value::Null), Some(Activation::Sigmoid));
+    assert_eq!(activation("torch.nn.modules.linear.Identity".into()), Some(Activation::Identity));
+    assert_eq!(activation("torch.nn.modules.activation.Mish".into()), None);
+}
+
+#[test]
+fn the_digest_names_the_kernel() {
+    let digests: std::collections::HashSet<String> = Kernel::available()
+        .into_iter()
+        .map(|kernel| {
+            let options = ModelOptions { kernel: Some(kernel), ..ModelOptions::default() };
+            open(&fixture("models/bert-odd"), &options).unwrap().info().digest
+        })
+        .collect();
+    assert_eq!(digests.len(), Kernel::available().into_iter().count());
 }
 
 #[test]

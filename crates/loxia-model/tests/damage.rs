@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use loxia_model::{CrossEncoder, ModelOptions, ModelSpec, check, inspect, parse};
+use loxia_model::{
+    ConvertOptions, CrossEncoder, ModelOptions, ModelSpec, SaveOptions, check, convert, inspect, parse,
+    save_cross_encoder,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -192,6 +195,66 @@ fn loxia_json_is_checked() {
     write(evil.clone());
     assert!(message(&directory).contains("is not a directory beside this file"));
     assert!(parse::loxia_json(evil.to_string().as_bytes()).is_err());
+    let towers = json!({ "query": "a", "item": "b" });
+    write(json!({ "format": 1, "variant": "dual", "layout": { "kind": "pair" }, "towers": towers }));
+    assert!(message(&directory).contains("each tower has its own"));
+}
+
+#[test]
+fn lists_in_place_of_objects_are_errors() {
+    for file in ["config.json", "tokenizer_config.json"] {
+        let (_scratch, directory) = copy("bert-odd");
+        std::fs::write(directory.join(file), "[]").unwrap();
+        let (spec, target) = (ModelSpec::from(directory.as_path()), directory.with_file_name("saved"));
+        let saved = save_cross_encoder(&spec, &ModelOptions::default(), &target, &SaveOptions::default());
+        let error = saved.unwrap_err().to_string();
+        assert!(error.contains(file), "{error}");
+        let base = ConvertOptions { base: Some(directory), ..ConvertOptions::default() };
+        let error = convert(&fixture("checkpoints/anncur-cls.ckpt"), &target, &base).unwrap_err().to_string();
+        assert!(error.contains(".json"), "{error}");
+    }
+}
+
+#[test]
+fn a_head_without_labels_is_refused() {
+    let (_scratch, directory) = copy("bert-odd");
+    change(&directory, |config| {
+        config["id2label"] = json!({});
+        config["label2id"] = json!({});
+    });
+    change_header(&directory, |header| {
+        let tensors = header.as_object_mut().unwrap();
+        tensors.remove("__metadata__");
+        // The only label's weights become part of the tensor before them.
+        for name in ["classifier.weight", "classifier.bias"] {
+            tensors.remove(name);
+        }
+    });
+    let file = std::fs::read(directory.join("model.safetensors")).unwrap();
+    let length = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    let mut header: Value = serde_json::from_slice(&file[8..8 + length]).unwrap();
+    let (mut data, mut kept) = (0_u64, Vec::new());
+    let mut tensors: Vec<(String, Value)> = header.as_object().unwrap().clone().into_iter().collect();
+    tensors.sort_by_key(|(_, tensor)| tensor["data_offsets"][0].as_u64());
+    for (name, tensor) in tensors {
+        let at = |index: usize| tensor["data_offsets"][index].as_u64().unwrap() as usize;
+        kept.extend_from_slice(&file[8 + length + at(0)..8 + length + at(1)]);
+        let end = data + (at(1) - at(0)) as u64;
+        header[&name]["data_offsets"] = json!([data, end]);
+        data = end;
+    }
+    header["classifier.weight"] = json!({ "dtype": "F32", "shape": [0, 36], "data_offsets": [data, data] });
+    header["classifier.bias"] = json!({ "dtype": "F32", "shape": [0], "data_offsets": [data, data] });
+    let header = header.to_string();
+    let mut changed = (header.len() as u64).to_le_bytes().to_vec();
+    changed.extend(header.as_bytes());
+    changed.extend(kept);
+    std::fs::write(directory.join("model.safetensors"), changed).unwrap();
+    for label in [None, Some(0)] {
+        let options = ModelOptions { label, ..ModelOptions::default() };
+        let opened = CrossEncoder::open(&ModelSpec::from(directory.as_path()), &options);
+        assert!(opened.err().unwrap().to_string().contains("has no label"));
+    }
 }
 
 proptest! {

@@ -1,9 +1,11 @@
 //! Integration tests of the crate, in one binary.
 
+mod bombs;
 mod checkpoints;
 mod cross_encoder;
 mod damage;
 mod layout;
+mod sentence;
 mod text_encoder;
 mod tokenizer;
 

@@ -126,32 +126,6 @@ fn both_generations_of_sentence_transformers_are_read() {
 }
 
 #[test]
-fn prompts_are_put_before_texts_and_left_out_of_pooling_where_asked() {
-    let scratch = tempfile::tempdir().unwrap();
-    let with = |name: &str, include: bool, prompts: serde_json::Value| {
-        let root = scratch.path().join(name);
-        sentence_directory(&root, "", json!({ "pooling_mode": "mean", "include_prompt": include }));
-        let config = json!({ "prompts": prompts, "default_prompt_name": "topic" });
-        std::fs::write(root.join("config_sentence_transformers.json"), config.to_string()).unwrap();
-        open(&root, &ModelOptions::default())
-    };
-    let queries = |text: &str| [Query::plain("q", text)];
-    let encode = |model: &TextEncoder, text: &str| {
-        model.encode_queries(&queries(text), &NoProgress, &Cancel::new()).unwrap()
-    };
-    let named = with("named", true, json!({ "query": "stove ", "topic": "wood " }));
-    let default = with("default", true, json!({ "topic": "stove " }));
-    let none = with("none", true, json!({}));
-    let excluded = with("excluded", false, json!({ "query": "stove " }));
-    assert_eq!(named.facts().query.prompt, "stove ");
-    assert_eq!(named.facts().item.prompt, "wood ");
-    let expected = encode(&none, "stove burns logs").vectors;
-    assert_eq!(encode(&named, "burns logs").vectors, expected);
-    assert_eq!(encode(&default, "burns logs").vectors, expected);
-    assert_ne!(encode(&excluded, "burns logs").vectors, expected);
-}
-
-#[test]
 fn modules_nobody_computes_are_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let root = scratch.path().join("model");

@@ -46,14 +46,19 @@ pub(crate) struct ConfigFacts {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct SentenceTransformersFacts {
-    #[serde(default)]
-    activation_fn: Option<String>,
+    /// Outer `None`: no such key; inner: the key is null.
+    #[serde(default, deserialize_with = "present")]
+    activation_fn: Option<Option<String>>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 impl ConfigFacts {
-    /// Number of labels, if the file tells it.
+    /// Number of labels, if the file tells it; the map of labels decides, as in transformers.
     pub(crate) fn labels(&self) -> Option<usize> {
-        self.num_labels.or(self.id2label.as_ref().map(serde_json::Map::len))
+        self.id2label.as_ref().map(serde_json::Map::len).or(self.num_labels)
     }
 
     /// Whether it names a sequence classifier.
@@ -61,10 +66,13 @@ impl ConfigFacts {
         self.architectures.iter().flatten().any(|name| name.ends_with("ForSequenceClassification"))
     }
 
-    /// The activation sentence-transformers stored for a cross-encoder, new place first.
+    /// The activation sentence-transformers stored for a cross-encoder; the new place, even if null, hides the
+    /// old one.
     pub(crate) fn stored_activation(&self) -> Option<&str> {
-        let new = self.sentence_transformers.as_ref().and_then(|facts| facts.activation_fn.as_deref());
-        new.or(self.sbert_ce_default_activation_function.as_deref())
+        match self.sentence_transformers.as_ref().and_then(|facts| facts.activation_fn.as_ref()) {
+            Some(new) => new.as_deref(),
+            None => self.sbert_ce_default_activation_function.as_deref(),
+        }
     }
 }
 
@@ -162,7 +170,7 @@ impl Common {
         };
         let (key, name) = &self.activation;
         let Some(activation) = activation_named(name) else {
-            let known = "gelu, gelu_new, gelu_pytorch_tanh, relu, silu, tanh";
+            let known = "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, silu, tanh";
             return Err(complain(key, format!("{name:?}"), format!("the activations computed are {known}")));
         };
         let sizes = [
@@ -227,6 +235,7 @@ fn activation_named(name: &str) -> Option<Activation> {
         "gelu" | "gelu_python" => Activation::GeluErf,
         "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" | "gelu_python_tanh" => Activation::GeluTanh,
         "relu" => Activation::Relu,
+        "quick_gelu" => Activation::GeluQuick,
         "silu" | "swish" => Activation::Silu,
         "tanh" => Activation::Tanh,
         _ => return None,
@@ -297,5 +306,27 @@ mod tests {
             c["sentence_transformers"] = json!({"activation_fn": "torch.nn.modules.activation.Sigmoid"})
         });
         assert_eq!(new.unwrap().facts.stored_activation(), Some("torch.nn.modules.activation.Sigmoid"));
+        let hidden = parse(|c| {
+            c["sentence_transformers"] = json!({"activation_fn": null});
+            c["sbert_ce_default_activation_function"] = json!("torch.nn.modules.linear.Identity");
+        });
+        assert_eq!(hidden.unwrap().facts.stored_activation(), None);
+        let older = parse(|c| {
+            c["sentence_transformers"] = json!({"version": "4.0"});
+            c["sbert_ce_default_activation_function"] = json!("torch.nn.modules.linear.Identity");
+        });
+        assert_eq!(older.unwrap().facts.stored_activation(), Some("torch.nn.modules.linear.Identity"));
+    }
+
+    #[test]
+    fn the_map_of_labels_decides_as_in_transformers() {
+        let both = parse(|c| {
+            c["num_labels"] = json!(3);
+            c["id2label"] = json!({"0": "no", "1": "yes"});
+        });
+        assert_eq!(both.unwrap().facts.labels(), Some(2));
+        assert_eq!(parse(|c| c["num_labels"] = json!(3)).unwrap().facts.labels(), Some(3));
+        let quick = parse(|c| c["hidden_act"] = json!("quick_gelu")).unwrap();
+        assert_eq!(quick.architecture.shape.activation, Activation::GeluQuick);
     }
 }

@@ -1,14 +1,15 @@
 //! Downloading a model into the hub's cache, in the layout every Hugging Face tool reads.
 //!
 //! Files go to `blobs` under their etag, first with the ending `.incomplete` (a broken download goes on where
-//! it stopped), then renamed; `snapshots/COMMIT` links to them; `refs/REVISION` is written last, so a model is
+//! it stopped, two at once do not mix), compared with the SHA-256 the hub gives large files, then renamed; `snapshots/COMMIT` links to them; `refs/REVISION` is written last, so a model is
 //! either found whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loxia_core::artefact::digest_file;
 use loxia_core::{Cancel, Progress};
 use serde::Deserialize;
 use ureq::http::Response;
@@ -137,21 +138,26 @@ impl Hub {
         cancel: &Cancel,
     ) -> Result<u64> {
         let partial = blob.with_extension("incomplete");
-        let have = fs::metadata(&partial).map_or(0, |metadata| metadata.len());
+        let mut file = lock_partial(&partial)?;
+        // Whoever held the lock before may have finished it.
+        if blob.is_file() {
+            return Ok(0);
+        }
+        let have = file.metadata().map_err(|e| Error::io(&partial, "look up", e))?.len();
         let mut response =
-            if have == 0 && first.status() == 200 { first } else { self.follow(url, first, have)? };
+            if have == 0 && first.status() == 200 { first } else { self.follow(url, Some(first), have)? };
+        if response.status() == 416 {
+            // More is here than there: a leftover of something else.
+            response = self.follow(url, None, 0)?;
+        }
         let resumed = response.status() == 206;
         if response.status() != 200 && !resumed {
             return Err(failed(url, &format!("status {}", response.status())));
         }
+        if !resumed {
+            file.set_len(0).map_err(|e| Error::io(&partial, "empty", e))?;
+        }
         let expected = header(&response, "content-length").and_then(|length| length.parse::<u64>().ok());
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .append(resumed)
-            .truncate(!resumed)
-            .open(&partial)
-            .map_err(|e| Error::io(&partial, "open", e))?;
         let mut reader = response.body_mut().as_reader();
         let bytes = copy(&mut reader, &mut file, url, &partial, progress, cancel)?;
         if expected.is_some_and(|expected| expected != bytes) {
@@ -160,17 +166,25 @@ impl Hub {
                 &format!("{bytes} of {} bytes came; run it again to go on", expected.unwrap_or(0)),
             ));
         }
+        check_digest(url, &partial, blob)?;
         file.sync_all().map_err(|e| Error::io(&partial, "sync", e))?;
         fs::rename(&partial, blob).map_err(|e| Error::io(blob, "rename to", e))?;
         Ok(bytes)
     }
 
     /// The file's own answer, behind at most five redirects.
-    fn follow(&self, url: &str, first: Response<ureq::Body>, from: u64) -> Result<Response<ureq::Body>> {
+    fn follow(
+        &self,
+        url: &str,
+        first: Option<Response<ureq::Body>>,
+        from: u64,
+    ) -> Result<Response<ureq::Body>> {
         let range = (from > 0).then(|| format!("bytes={from}-"));
         let mut place = url.to_owned();
-        let mut response =
-            if first.status().is_redirection() { first } else { self.request(url, range.as_deref(), true)? };
+        let mut response = match first {
+            Some(first) if first.status().is_redirection() => first,
+            _ => self.request(url, range.as_deref(), true)?,
+        };
         for _ in 0..5 {
             if !response.status().is_redirection() {
                 return Ok(response);
@@ -213,6 +227,34 @@ impl Hub {
         }
         request.call().map_err(|e| failed(url, &e.to_string()))
     }
+}
+
+/// Opens the beginning of a file and keeps others from writing to it.
+fn lock_partial(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = file.map_err(|e| Error::io(path, "open", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::NotAModel {
+            path: path.to_owned(),
+            what: "another download of this file is under way; wait for it and run this again".into(),
+        }),
+        Err(TryLockError::Error(e)) => Err(Error::io(path, "lock", e)),
+    }
+}
+
+/// Large files are named by their SHA-256; what came must have it, or the next try starts over.
+fn check_digest(url: &str, partial: &Path, blob: &Path) -> Result<()> {
+    let name = blob.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    let found = digest_file(partial)?;
+    if found == name {
+        return Ok(());
+    }
+    fs::remove_file(partial).map_err(|e| Error::io(partial, "remove", e))?;
+    Err(failed(url, &format!("what came has SHA-256 {found}, the server announced {name}; run it again")))
 }
 
 fn copy(

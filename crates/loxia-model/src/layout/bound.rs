@@ -37,6 +37,7 @@ pub struct BoundLayout {
     max_query: usize,
     max_item: usize,
     max_length: usize,
+    keep_marks: bool,
 }
 
 /// The tokens that the entity-linking layouts put in themselves.
@@ -98,14 +99,15 @@ impl Layout {
     /// Without `max_length` the limit is the smaller of the tokenizer's and the model's.
     pub fn bind(&self, tokenizer: &Tokenizer, positions: usize) -> Result<BoundLayout, LayoutError> {
         let kind = self.kind;
-        let fits = match self.compat {
-            None => true,
+        let compat = self.compat.filter(|compat| *compat != Compat::None);
+        let fits = match compat {
+            None | Some(Compat::None) => true,
             Some(Compat::Anncur) => kind == LayoutKind::Anncur,
             Some(Compat::HardNce) => kind == LayoutKind::HardNce,
             Some(Compat::Blink) => kind == LayoutKind::Blink,
             Some(Compat::Ecir24) => false,
         };
-        if let (Some(compat), false) = (self.compat, fits) {
+        if let (Some(compat), false) = (compat, fits) {
             return Err(LayoutError::Compat { kind, compat });
         }
         let limit = tokenizer.max_length().map_or(positions, |limit| limit.min(positions));
@@ -131,7 +133,7 @@ impl Layout {
         check(kind, "max_query", max_query, least_query, longest_side)?;
         check(kind, "max_item", max_item, least_item, longest_side)?;
 
-        let original = self.compat.is_some();
+        let original = compat.is_some();
         let slicing = if original { Slicing::Python } else { Slicing::Clamped };
         let form = match kind {
             LayoutKind::Pair => Form::Template,
@@ -149,7 +151,7 @@ impl Layout {
             LayoutKind::HardNce => Form::HardNce { tokens: self.own_tokens(tokenizer)?, original },
         };
         let (tokenizer, layout) = (tokenizer.clone(), self.clone());
-        Ok(BoundLayout { tokenizer, layout, form, max_query, max_item, max_length })
+        Ok(BoundLayout { tokenizer, layout, form, max_query, max_item, max_length, keep_marks: false })
     }
 
     fn own_tokens(&self, tokenizer: &Tokenizer) -> Result<OwnTokens, LayoutError> {
@@ -196,6 +198,14 @@ impl BoundLayout {
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// The same layout for a model that reads the states at marks: a mention or title whose marks the published
+    /// rules would cut away is laid out without them. The original of such a model stops there, so that there
+    /// is nothing to reproduce, and one long title need not stop a run.
+    #[must_use]
+    pub fn keeping_marks(self) -> Self {
+        BoundLayout { keep_marks: true, ..self }
     }
 
     /// Longest sequence of a pair.
@@ -365,6 +375,20 @@ impl BoundLayout {
         tokens: OwnTokens,
         rule: QuotaRule,
     ) -> Result<Prepared, LayoutError> {
+        let row = self.quota_row(query, tokens, rule)?;
+        let marked = row.marks.start.is_some() && row.marks.end.is_some();
+        if marked || !self.keep_marks {
+            return Ok(row);
+        }
+        self.quota_row(query, tokens, QuotaRule { original: false, slicing: Slicing::Clamped, ..rule })
+    }
+
+    fn quota_row(
+        &self,
+        query: &QueryText,
+        tokens: OwnTokens,
+        rule: QuotaRule,
+    ) -> Result<Prepared, LayoutError> {
         let window = quota_query(&self.tokenizer, query, tokens.marks, self.max_query, rule)?;
         let mut row = wrap(window.into(), tokens);
         if row.len() > self.max_query {
@@ -378,7 +402,7 @@ impl BoundLayout {
     }
 
     fn entity(&self, item: &Item, tag: u32, keep_tag: bool) -> Result<Prepared, LayoutError> {
-        let row = entity_row(&self.tokenizer, item, tag, self.max_item - 2, keep_tag)?;
+        let row = entity_row(&self.tokenizer, item, tag, self.max_item - 2, keep_tag || self.keep_marks)?;
         Ok(Prepared { ids: row.ids, marks: row.marks, truncated: row.truncated, unread: None })
     }
 

@@ -31,6 +31,8 @@ Compat, "compat" {
     Blink = "blink",
     /// Reserved for the sparse cross-encoders.
     Ecir24 = "ecir24",
+    /// No quirks: switches off what `loxia.json` stores.
+    None = "none",
 }
 }
 

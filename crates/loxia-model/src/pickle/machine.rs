@@ -1,27 +1,45 @@
 //! The pickle machine, restricted.
 //!
 //! Values live in an arena and refer to each other by number, so nothing is copied when a program repeats
-//! itself and nothing recurses. Every instruction adds at most one value, and building containers spends
-//! from a budget proportional to the program's length: work and memory are linear in the file.
+//! itself and nothing recurses. Every instruction adds at most one value, names are shared, and what must be
+//! copied (elements between containers, the halves of a name) spends from a budget proportional to the
+//! program's length. Values, stack and memo have an end of their own: memory is bounded twice.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::value::{Id, Program, Storage, Tensor, Value};
+use super::value::{Id, MAX_NAME, Program, Storage, Tensor, Value};
 use crate::error::Malformed;
 use crate::weights::Dtype;
 
 type Result<T> = std::result::Result<T, Malformed>;
+
+/// Values, stack entries, marks or memo entries; a checkpoint with its optimiser has some ten thousand.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Values that cannot change and so need to exist only once, at these places of the arena.
+const NONE: Id = 0;
+const FALSE: Id = 1;
+const TRUE: Id = 2;
+const OTHER: Id = 3;
+const EMPTY: Id = 4;
 
 /// Runs a pickle of protocol 2 to 5 (older opcodes included).
 pub(crate) fn run(program: &[u8]) -> Result<Program> {
     let mut machine = Machine {
         input: program,
         at: 0,
-        values: Vec::new(),
+        values: vec![
+            Value::None,
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Other,
+            Value::Tuple(Box::default()),
+        ],
         stack: Vec::new(),
         marks: Vec::new(),
         memo: HashMap::new(),
-        budget: program.len() * 4 + 1024,
+        budget: program.len() + 1024,
     };
     let root = machine.run()?;
     Ok(Program::new(machine.values, root))
@@ -35,7 +53,7 @@ struct Machine<'a> {
     /// Stack heights at which a mark stands.
     marks: Vec<usize>,
     memo: HashMap<u32, Id>,
-    /// How many elements may still be copied between containers.
+    /// How many elements and bytes of names may still be copied.
     budget: usize,
 }
 
@@ -58,7 +76,7 @@ impl Machine<'_> {
             // Stack.
             b'(' => {
                 self.marks.push(self.stack.len());
-                Ok(())
+                self.bounded(self.marks.len())
             }
             b'0' => self.discard(),
             b'1' => self.pop_mark().map(drop),
@@ -67,9 +85,9 @@ impl Machine<'_> {
                 self.push_id(top)
             }
             // Atoms.
-            b'N' => self.push(Value::None),
-            0x88 => self.push(Value::Bool(true)),
-            0x89 => self.push(Value::Bool(false)),
+            b'N' => self.push_id(NONE),
+            0x88 => self.push_id(TRUE),
+            0x89 => self.push_id(FALSE),
             b'J' => {
                 let value = i32::from_le_bytes(self.array()?);
                 self.push(Value::Int(value.into()))
@@ -98,19 +116,19 @@ impl Machine<'_> {
             0x8d => self.text::<8>(),
             b'T' => self.text::<4>(),
             b'V' | b'S' => {
-                let line = self.line()?.trim_matches(['\'', '"']).to_owned();
+                let line = Arc::from(self.line()?.trim_matches(['\'', '"']));
                 self.push(Value::Text(line))
             }
             b'B' => self.skip::<4>(),
             b'C' => self.skip::<1>(),
             0x8e | 0x96 => self.skip::<8>(),
             // Containers.
-            b')' => self.push(Value::Tuple(Vec::new())),
+            b')' => self.push_id(EMPTY),
             0x85 => self.tuple(1),
             0x86 => self.tuple(2),
             0x87 => self.tuple(3),
             b't' => {
-                let items = self.pop_mark()?;
+                let items = self.pop_mark()?.into_boxed_slice();
                 self.push(Value::Tuple(items))
             }
             b']' => self.push(Value::List(Vec::new())),
@@ -142,11 +160,11 @@ impl Machine<'_> {
                 let entries = self.in_pairs(&items)?;
                 self.insert(entries)
             }
-            0x8f => self.push(Value::Other),
+            0x8f => self.push_id(OTHER),
             0x90 => self.pop_mark().map(drop),
             0x91 => {
                 self.pop_mark()?;
-                self.push(Value::Other)
+                self.push_id(OTHER)
             }
             // Memo.
             b'q' => {
@@ -176,8 +194,7 @@ impl Machine<'_> {
             }
             // Everything that would run code.
             b'c' => {
-                let module = self.line()?.to_owned();
-                let name = format!("{module}.{}", self.line()?);
+                let name = self.two_lines()?;
                 self.push(Value::Global(name))
             }
             0x93 => self.stack_global(),
@@ -194,14 +211,13 @@ impl Machine<'_> {
             }
             b'b' => self.build(),
             b'i' => {
-                let module = self.line()?.to_owned();
-                let name = format!("{module}.{}", self.line()?);
+                let name = self.two_lines()?;
                 self.pop_mark()?;
                 self.push(Value::Opaque(name))
             }
             b'o' => {
                 let items = self.pop_mark()?;
-                let name = items.first().map_or("object".into(), |&class| self.name_of(class));
+                let name = items.first().map_or_else(|| "object".into(), |&class| self.name_of(class));
                 self.push(Value::Opaque(name))
             }
             b'Q' => {
@@ -210,8 +226,8 @@ impl Machine<'_> {
                 self.push(value)
             }
             b'P' => {
-                let name = format!("persistent id {:?}", self.line()?);
-                self.push(Value::Opaque(name))
+                self.line()?;
+                self.push(Value::Opaque("persistent id".into()))
             }
             other => Err(self.fault(format!("opcode {other:#04x} is not one that checkpoints use"))),
         }
@@ -247,6 +263,22 @@ impl Machine<'_> {
         };
         self.at += end + 1;
         std::str::from_utf8(&rest[..end]).map_err(|_| self.damaged("a line of text"))
+    }
+
+    /// Module and name of a class, a line each.
+    fn two_lines(&mut self) -> Result<Arc<str>> {
+        let module = self.line()?.to_owned();
+        let name = format!("{module}.{}", self.line()?);
+        self.name(name)
+    }
+
+    /// A name that will be repeated.
+    fn name(&mut self, name: String) -> Result<Arc<str>> {
+        if name.len() > MAX_NAME {
+            return Err(self.fault(format!("a name of {} bytes; {MAX_NAME} are enough for any", name.len())));
+        }
+        self.spend(name.len())?;
+        Ok(name.into())
     }
 
     fn line_number(&mut self) -> Result<usize> {
@@ -286,27 +318,35 @@ impl Machine<'_> {
 
     fn text<const N: usize>(&mut self) -> Result<()> {
         let count = self.length::<N>()?;
-        let text = String::from_utf8_lossy(self.take(count)?).into_owned();
+        let text = Arc::from(String::from_utf8_lossy(self.take(count)?));
         self.push(Value::Text(text))
     }
 
     fn skip<const N: usize>(&mut self) -> Result<()> {
         let count = self.length::<N>()?;
         self.take(count)?;
-        self.push(Value::Other)
+        self.push_id(OTHER)
     }
 
     // Stack and memo.
 
     fn push(&mut self, value: Value) -> Result<()> {
-        let id = Id::try_from(self.values.len()).map_err(|_| self.fault("more than 2^32 values".into()))?;
+        self.bounded(self.values.len())?;
+        let id = self.values.len() as Id;
         self.values.push(value);
         self.push_id(id)
     }
 
     fn push_id(&mut self, id: Id) -> Result<()> {
         self.stack.push(id);
-        Ok(())
+        self.bounded(self.stack.len())
+    }
+
+    fn bounded(&self, count: usize) -> Result<()> {
+        if count < MAX_VALUES {
+            return Ok(());
+        }
+        Err(self.fault(format!("{MAX_VALUES} values, and no checkpoint has so many: a bomb")))
     }
 
     /// Height below which the current frame may not reach.
@@ -347,7 +387,7 @@ impl Machine<'_> {
         let top = self.top()?;
         let key = u32::try_from(key).map_err(|_| self.damaged("a memo number"))?;
         self.memo.insert(key, top);
-        Ok(())
+        self.bounded(self.memo.len())
     }
 
     fn recall(&mut self, key: usize) -> Result<()> {
@@ -364,7 +404,7 @@ impl Machine<'_> {
             return Err(self.fault("the stack is too short for a tuple".into()));
         }
         let items = self.stack.split_off(self.stack.len() - count);
-        self.push(Value::Tuple(items))
+        self.push(Value::Tuple(items.into()))
     }
 
     fn in_pairs(&self, items: &[Id]) -> Result<Vec<(Id, Id)>> {
@@ -399,33 +439,50 @@ impl Machine<'_> {
     fn stack_global(&mut self) -> Result<()> {
         let name = self.pop()?;
         let module = self.pop()?;
-        let value = match (&self.values[module as usize], &self.values[name as usize]) {
-            (Value::Text(module), Value::Text(name)) => Value::Global(format!("{module}.{name}")),
-            _ => return Err(self.damaged("the name of a class")),
+        let (Value::Text(module), Value::Text(name)) =
+            (&self.values[module as usize], &self.values[name as usize])
+        else {
+            return Err(self.damaged("the name of a class"));
         };
-        self.push(value)
+        // Both may be recalled texts of any length: joined only if the whole is a name.
+        if module.len() + name.len() >= MAX_NAME {
+            return Err(self.fault(format!("a name of more than {MAX_NAME} bytes")));
+        }
+        let name = self.name(format!("{module}.{name}"))?;
+        self.push(Value::Global(name))
     }
 
     fn call(&mut self, callable: Id, arguments: Id) -> Result<()> {
         let name = self.name_of(callable);
-        let value = match (&self.values[callable as usize], name.as_str()) {
+        let value = match (&self.values[callable as usize], &*name) {
             (Value::Global(_), "collections.OrderedDict") => self.ordered_dict(arguments)?,
             (Value::Global(_), "torch._utils._rebuild_tensor_v2" | "torch._utils._rebuild_tensor") => {
-                self.tensor(arguments).unwrap_or(Value::Opaque(name))
+                match self.tensor(arguments) {
+                    Some(tensor) => {
+                        self.spend(2 * tensor.shape.len())?;
+                        Value::Tensor(tensor.into())
+                    }
+                    None => Value::Opaque(name),
+                }
             }
             (Value::Global(_), "torch._utils._rebuild_parameter") => match self.argument(arguments, 0) {
                 Some(Value::Tensor(tensor)) => Value::Tensor(tensor.clone()),
                 _ => Value::Opaque(name),
             },
-            (Value::Global(_), "torch.Size") => match self.argument(arguments, 0) {
-                Some(Value::Tuple(sides)) => Value::Tuple(sides.clone()),
+            // A size is its tuple, which nothing can change: no copy.
+            (Value::Global(_), "torch.Size") => match &self.values[arguments as usize] {
+                Value::Tuple(items)
+                    if matches!(
+                        items.first().map(|&id| &self.values[id as usize]),
+                        Some(Value::Tuple(_))
+                    ) =>
+                {
+                    return self.push_id(items[0]);
+                }
                 _ => Value::Opaque(name),
             },
             _ => Value::Opaque(name),
         };
-        if let Value::Tensor(Tensor { shape, .. }) = &value {
-            self.spend(2 * shape.len())?;
-        }
         self.push(value)
     }
 
@@ -439,18 +496,21 @@ impl Machine<'_> {
         }
         let name = self.name_of(object);
         self.pop()?;
-        self.push(Value::Opaque(format!("{name} with a state")))
+        self.push(Value::Opaque(name))
     }
 
     fn ordered_dict(&mut self, arguments: Id) -> Result<Value> {
         let Some(list) = self.argument(arguments, 0) else { return Ok(Value::Dict(Vec::new())) };
-        let (Value::List(items) | Value::Tuple(items)) = list else {
-            return Ok(Value::Opaque("collections.OrderedDict".into()));
+        let items = match list {
+            Value::List(items) => items.as_slice(),
+            Value::Tuple(items) => items,
+            _ => return Ok(Value::Opaque("collections.OrderedDict".into())),
         };
         let entries: Option<Vec<(Id, Id)>> = items
             .iter()
             .map(|&item| match &self.values[item as usize] {
-                Value::Tuple(pair) | Value::List(pair) if pair.len() == 2 => Some((pair[0], pair[1])),
+                Value::Tuple(pair) if pair.len() == 2 => Some((pair[0], pair[1])),
+                Value::List(pair) if pair.len() == 2 => Some((pair[0], pair[1])),
                 _ => None,
             })
             .collect();
@@ -467,19 +527,18 @@ impl Machine<'_> {
     }
 
     /// `_rebuild_tensor_v2(storage, offset, size, stride, ...)`.
-    fn tensor(&self, arguments: Id) -> Option<Value> {
+    fn tensor(&self, arguments: Id) -> Option<Tensor> {
         let Value::Storage(storage) = self.argument(arguments, 0)? else { return None };
         let Value::Int(offset) = *self.argument(arguments, 1)? else { return None };
         let shape = self.sizes(self.argument(arguments, 2)?)?;
         let strides = self.sizes(self.argument(arguments, 3)?)?;
         let offset = u64::try_from(offset).ok()?;
-        (shape.len() == strides.len())
-            .then(|| Value::Tensor(Tensor { storage: storage.clone(), offset, shape, strides }))
+        (shape.len() == strides.len()).then(|| Tensor { storage: storage.clone(), offset, shape, strides })
     }
 
     fn sizes(&self, value: &Value) -> Option<Vec<u64>> {
-        // No tensor has more sides; a longer tuple would be copied again by every tensor that names it.
-        const MAX_SIDES: usize = 64;
+        // No weight has more sides; a longer tuple would be copied again by every tensor that names it.
+        const MAX_SIDES: usize = 8;
         let Value::Tuple(items) = value else { return None };
         let side = |&id: &Id| match self.values[id as usize] {
             Value::Int(side) => u64::try_from(side).ok(),
@@ -497,16 +556,18 @@ impl Machine<'_> {
             let Value::Int(elements) = *self.argument(reference, 4)? else { return None };
             let dtype = storage_type(class)?;
             let elements = u64::try_from(elements).ok()?;
-            (tag == "storage").then(|| Value::Storage(Storage { dtype, key: key.clone(), elements }))
+            (&**tag == "storage" && key.len() <= MAX_NAME)
+                .then(|| Value::Storage(Arc::new(Storage { dtype, key: key.clone(), elements })))
         };
         read().unwrap_or_else(|| {
-            let class = self.argument(reference, 1);
-            let name = if let Some(Value::Global(class)) = class { class.as_str() } else { "unknown" };
-            Value::Opaque(format!("persistent object {name}"))
+            Value::Opaque(match self.argument(reference, 1) {
+                Some(Value::Global(class)) => class.clone(),
+                _ => "persistent object".into(),
+            })
         })
     }
 
-    fn name_of(&self, id: Id) -> String {
+    fn name_of(&self, id: Id) -> Arc<str> {
         match &self.values[id as usize] {
             Value::Global(name) | Value::Opaque(name) => name.clone(),
             Value::Tensor(_) => "tensor".into(),

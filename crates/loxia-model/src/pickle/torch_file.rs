@@ -1,20 +1,21 @@
 //! A checkpoint file: the archive, its pickle, and tensors as views of storages.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
 
 use super::machine;
-use super::value::{Program, Tensor, Value};
+use super::value::{MAX_NAME, Program, Tensor, Value};
 use super::zip;
 use crate::error::{Error, Malformed, Result};
 use crate::weights::Dtype;
 
 /// A pickle holds names and sizes, not numbers; this is far beyond any checkpoint's.
-const MAX_PICKLE: usize = 256 << 20;
+const MAX_PICKLE: usize = 16 << 20;
 
 /// Keys under which trainers keep the weights: Lightning's, and hard-nce's.
 const WEIGHT_KEYS: [&str; 3] = ["state_dict", "sd", "model_state_dict"];
@@ -35,7 +36,7 @@ enum Source {
     /// Number of the archive's entry.
     Entry(usize),
     /// A class that is never run would have made it.
-    Opaque(String),
+    Opaque(Arc<str>),
 }
 
 /// A checkpoint file, mapped.
@@ -66,21 +67,25 @@ impl TorchFile {
         &self.opaque
     }
 
+    /// The error of reading a name whose value is not a tensor.
+    pub(crate) fn opaque_tensor(&self, index: usize) -> Option<Error> {
+        match &self.tensors[index] {
+            TorchTensor { name, source: Source::Opaque(class), .. } => Some(self.unresolved(name, class)),
+            _ => None,
+        }
+    }
+
+    fn unresolved(&self, tensor: &str, class: &str) -> Error {
+        Error::Opaque { path: self.path.clone(), tensor: tensor.into(), class: class.into() }
+    }
+
     /// A tensor's bytes in row-major order.
     pub(crate) fn contiguous(&self, index: usize) -> Result<Cow<'_, [u8]>> {
         let tensor = &self.tensors[index];
-        let entry = match &tensor.source {
-            Source::Entry(entry) => &self.entries[*entry],
-            Source::Opaque(class) => {
-                return Err(Error::Opaque {
-                    path: self.path.clone(),
-                    tensor: tensor.name.clone(),
-                    class: class.clone(),
-                });
-            }
-        };
-        let storage = entry.content(&self.map).map_err(|e| e.at(&self.path))?;
-        Ok(tensor.gather(storage))
+        match &tensor.source {
+            Source::Entry(entry) => Ok(tensor.gather(self.entries[*entry].content(&self.map))),
+            Source::Opaque(class) => Err(self.unresolved(&tensor.name, class)),
+        }
     }
 }
 
@@ -94,19 +99,19 @@ pub(crate) fn read(file: &[u8]) -> Result<Contents, Malformed> {
         .iter()
         .find(|entry| entry.name == "data.pkl" || entry.name.ends_with("/data.pkl"))
         .ok_or_else(|| Malformed::new("the archive has no data.pkl: not a PyTorch checkpoint"))?;
-    if pickle.length > MAX_PICKLE {
+    if pickle.len() > MAX_PICKLE {
         return Err(Malformed::new(format!(
             "data.pkl is {} bytes long, at most {MAX_PICKLE} are read",
-            pickle.length
+            pickle.len()
         )));
     }
     let root = pickle.name.strip_suffix("data.pkl").unwrap_or_default();
     if let Some(order) = entries.iter().find(|entry| entry.name == format!("{root}byteorder"))
-        && order.content(file)?.starts_with(b"big")
+        && order.content(file).starts_with(b"big")
     {
         return Err(Malformed::new("the numbers are big-endian; save the weights again as safetensors"));
     }
-    let program = machine::run(&pickle.content(file)?)?;
+    let program = machine::run(pickle.content(file))?;
     let storages: HashMap<&str, usize> = entries
         .iter()
         .enumerate()
@@ -145,12 +150,24 @@ fn collect(
         return Err(Malformed::new("the checkpoint is no dictionary of tensors"));
     };
     let mut tensors = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for &(name, value) in named {
         let Value::Text(name) = program.get(name) else { continue };
-        match program.get(value) {
+        let value = program.get(value);
+        if !matches!(value, Value::Tensor(_) | Value::Opaque(_)) {
+            continue;
+        }
+        if name.len() > MAX_NAME {
+            return Err(Malformed::new(format!("the name of a tensor is {} bytes long", name.len())));
+        }
+        // One name for many tensors would be copied for each of them.
+        if !names.insert(name) {
+            return Err(Malformed::new(format!("tensor {name} is in the checkpoint twice")));
+        }
+        match value {
             Value::Tensor(tensor) => tensors.push(resolve(name, tensor, entries, storages)?),
             Value::Opaque(class) => tensors.push(TorchTensor {
-                name: name.clone(),
+                name: name.to_string(),
                 dtype: Dtype::F32,
                 shape: Vec::new(),
                 strides: Vec::new(),
@@ -174,11 +191,11 @@ fn resolve(
     storages: &HashMap<&str, usize>,
 ) -> Result<TorchTensor, Malformed> {
     let Tensor { storage, offset, shape, strides } = tensor;
-    let key = storage.key.as_str();
+    let key = &*storage.key;
     let &entry = storages.get(key).ok_or_else(|| {
         Malformed::new(format!("tensor {name} lives in storage {key}, which the archive lacks"))
     })?;
-    let available = (entries[entry].length / storage.dtype.size()) as u64;
+    let available = (entries[entry].len() / storage.dtype.size()) as u64;
     let elements = shape.iter().try_fold(1_u64, |product, &side| product.checked_mul(side));
     // One past the last element: offset + sum (side - 1) * stride + 1, or nothing for an empty tensor.
     let reach = if shape.contains(&0) {
@@ -225,18 +242,14 @@ impl TorchTensor {
         })
     }
 
-    fn gather<'a>(&self, storage: Cow<'a, [u8]>) -> Cow<'a, [u8]> {
+    fn gather<'a>(&self, storage: &'a [u8]) -> Cow<'a, [u8]> {
         let width = self.dtype.size();
         let elements: usize = self.shape.iter().product();
         if elements == 0 {
-            return Cow::Owned(Vec::new());
+            return Cow::Borrowed(&[]);
         }
         if self.is_contiguous() {
-            let range = self.offset * width..(self.offset + elements) * width;
-            return match storage {
-                Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[range]),
-                Cow::Owned(bytes) => Cow::Owned(bytes[range].to_vec()),
-            };
+            return Cow::Borrowed(&storage[self.offset * width..(self.offset + elements) * width]);
         }
         let mut out = Vec::with_capacity(elements * width);
         let mut index = vec![0_usize; self.shape.len()];

@@ -12,6 +12,8 @@ pub(crate) struct TensorLoader<'a> {
     taken: HashSet<String>,
     problems: TensorProblems,
     failure: Option<Error>,
+    /// The first wanted tensor that is no tensor: worth more than any complaint about its shape.
+    opaque: Option<Error>,
     names_only: bool,
 }
 
@@ -22,6 +24,7 @@ impl<'a> TensorLoader<'a> {
             taken: HashSet::new(),
             problems: TensorProblems::default(),
             failure: None,
+            opaque: None,
             names_only: false,
         }
     }
@@ -42,6 +45,10 @@ impl<'a> TensorLoader<'a> {
             return;
         };
         self.taken.insert(name.to_owned());
+        if let Some(error) = self.store.opaque_tensor(name) {
+            self.opaque.get_or_insert(error);
+            return;
+        }
         if found != shape {
             self.problems.wrong.push((name.to_owned(), format!("{found:?}"), format!("{shape:?}")));
         } else if !dtype.is_weight() {
@@ -55,7 +62,7 @@ impl<'a> TensorLoader<'a> {
     }
 
     /// Ends reading: an error that names every problem, or the tensors nobody read. `may_stay` says which
-    /// unread tensors are known to be of no use here; any other is unexpected.
+    /// unread tensors are known to be of no use here; any other is unexpected, unless it is no tensor at all.
     pub(crate) fn finish(
         mut self,
         path: &Path,
@@ -64,11 +71,14 @@ impl<'a> TensorLoader<'a> {
     ) -> Result<Vec<String>> {
         let mut unread = Vec::new();
         for name in self.store.names().filter(|name| !self.taken.contains(*name)) {
-            if may_stay(name) {
+            if may_stay(name) || self.store.opaque_tensor(name).is_some() {
                 unread.push(name.to_owned());
             } else {
                 self.problems.unexpected.push(name.to_owned());
             }
+        }
+        if let Some(error) = self.opaque {
+            return Err(error);
         }
         if !self.problems.is_empty() {
             return Err(Error::Tensors {

@@ -168,6 +168,15 @@ impl WeightStore {
         torch.flatten().cloned().collect()
     }
 
+    /// The error of reading a name that stands for something other than a tensor.
+    pub(crate) fn opaque_tensor(&self, name: &str) -> Option<Error> {
+        let slot = self.tensors.get(name)?;
+        match &self.files[slot.file] {
+            WeightFile::Torch(file) => file.opaque_tensor(slot.index),
+            WeightFile::Safetensors(_) => None,
+        }
+    }
+
     /// A tensor's values as f32.
     ///
     /// # Panics
