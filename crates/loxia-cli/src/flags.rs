@@ -110,7 +110,7 @@ pub(crate) struct ModelFlags {
     /// How vectors are compared: dot or cosine (dual encoders)
     #[arg(long, value_name = "NAME")]
     similarity: Option<Similarity>,
-    /// Reproduce a published system's quirks: anncur, hard-nce or blink
+    /// Reproduce a published system's quirks: anncur, hard-nce or blink; none switches off a stored one
     #[arg(long, value_name = "NAME")]
     compat: Option<Compat>,
     /// In which numbers to compute: f32
