@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::inspect::single_directory;
 use crate::network::{Network, Top};
-use crate::options::{ModelOptions, Pooling, Variant};
+use crate::options::{ModelOptions, Variant};
 use crate::spec::ModelSpec;
 use crate::text_encoder::TextEncoder;
 
@@ -43,10 +43,9 @@ pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>>
         }
     }
     let plan = DualPlan::resolve(spec, options)?;
-    let top = |pooling| if pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
     let mut lines = Vec::new();
     for (name, tower) in [("query tower", &plan.query), ("item tower", &plan.item)] {
-        lines.push(check_weights(name, &tower.files.transformer, &tower.config, top(tower.pooling))?);
+        lines.push(check_weights(name, &tower.files.transformer, &tower.config, tower.top())?);
         if plan.shared() {
             break;
         }

@@ -1,11 +1,11 @@
 //! One digest over everything that decides a score.
 
 use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use sha2::{Digest, Sha256};
+use loxia_core::artefact::Digester;
 
 use crate::error::{Error, Result};
 use crate::weights::WeightStore;
@@ -43,25 +43,19 @@ impl ModelDigest {
     }
 
     fn compute(&self) -> Result<String> {
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 1 << 16];
+        let mut hash = Digester::new();
         for path in &self.files {
             let mut file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
             let length = file.metadata().map_err(|e| Error::io(path, "inspect", e))?.len();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             // Lengths before contents, so that no two lists of files hash alike.
-            hash.update((name.len() as u64).to_le_bytes());
+            hash.update(&(name.len() as u64).to_le_bytes());
             hash.update(name.as_bytes());
-            hash.update(length.to_le_bytes());
-            loop {
-                match file.read(&mut buffer).map_err(|e| Error::io(path, "read", e))? {
-                    0 => break,
-                    count => hash.update(&buffer[..count]),
-                }
-            }
+            hash.update(&length.to_le_bytes());
+            io::copy(&mut file, &mut hash).map_err(|e| Error::io(path, "read", e))?;
         }
         hash.update(self.settings.as_bytes());
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hash.finish())
     }
 }
 

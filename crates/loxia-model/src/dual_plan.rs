@@ -8,6 +8,7 @@ use crate::engine::Machine;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::layout::Layout;
+use crate::network::Top;
 use crate::options::{ModelOptions, Pooling, Similarity, Variant};
 use crate::sentence::{Step, TowerFiles};
 use crate::spec::ModelSpec;
@@ -27,6 +28,11 @@ pub(crate) struct TowerPlan {
 }
 
 impl TowerPlan {
+    /// What of the network above the encoder the pooling reads.
+    pub(crate) fn top(&self) -> Top {
+        if self.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare }
+    }
+
     pub(crate) fn step_names(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::Normalize => "normalize".to_owned(),

@@ -10,7 +10,7 @@ use crate::dual_plan::{DualPlan, TowerPlan};
 use crate::error::Result;
 use crate::families::{Family, ModelConfig};
 use crate::layout::Layout;
-use crate::network::{Network, Top};
+use crate::network::Network;
 use crate::options::{ModelOptions, Pooling, Similarity, Variant};
 use crate::spec::ModelSpec;
 use crate::tokenizer::Tokenizer;
@@ -58,7 +58,7 @@ pub struct EncoderSummary {
     pub positions: usize,
     /// Number of weights, head included.
     pub parameters: usize,
-    /// Number formats of the files.
+    /// Number formats of the tensors that are read.
     pub dtypes: Vec<Dtype>,
     /// The layout with every limit written out.
     pub layout: Layout,
@@ -123,8 +123,7 @@ fn inspect_cross_encoder(directory: &ModelDirectory, options: &ModelOptions) -> 
 }
 
 fn inspect_tower(plan: &TowerPlan) -> Result<EncoderSummary> {
-    let top = if plan.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
-    let network = Network::check(&plan.files.transformer, &plan.config, top)?;
+    let network = Network::check(&plan.files.transformer, &plan.config, plan.top())?;
     let summary = summarise(network, &plan.config, &plan.layout, &plan.files.transformer)?;
     Ok(EncoderSummary {
         pooling: Some(plan.pooling),

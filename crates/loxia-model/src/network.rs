@@ -29,7 +29,7 @@ pub(crate) struct Network {
     pub(crate) top: Vec<HeadLayer>,
     /// Tensors in the files that nothing here reads.
     pub(crate) unread: Vec<String>,
-    /// Number formats of the files.
+    /// Number formats of the tensors that are read.
     pub(crate) dtypes: Vec<Dtype>,
     /// Classes in a checkpoint that were not resolved.
     pub(crate) opaque: Vec<String>,
@@ -84,15 +84,9 @@ impl Network {
             Top::Classifier(_) => architecture.walk_head(prefix, &mut layers, &mut fill),
         }
         let model = format!("{} with {}", architecture.family, top.describe());
+        let dtypes = loader.dtypes();
         let unread = loader.finish(directory, &model, may_stay_unread)?;
-        Ok(Network {
-            architecture,
-            encoder,
-            top: layers,
-            unread,
-            dtypes: store.dtypes(),
-            opaque: store.opaque(),
-        })
+        Ok(Network { architecture, encoder, top: layers, unread, dtypes, opaque: store.opaque() })
     }
 
     /// Number of weights, from shapes alone.

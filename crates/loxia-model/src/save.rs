@@ -20,7 +20,7 @@ use crate::families::{HeadLayer, ModelConfig};
 use crate::json::read_json_if_present;
 use crate::layout::{Layout, LayoutKind};
 use crate::loxia_json::{FILE_NAME, LoxiaJson, Towers};
-use crate::network::{Network, Top, read_dense};
+use crate::network::{Network, read_dense};
 use crate::options::{ModelOptions, Pooling, Similarity, Variant};
 use crate::sentence::Step;
 use crate::spec::ModelSpec;
@@ -114,8 +114,7 @@ pub(crate) enum SavedStep {
 }
 
 fn saved_tower(plan: &TowerPlan) -> Result<SavedTower> {
-    let top = if plan.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
-    let network = Network::read(&plan.files.transformer, &plan.config, top)?;
+    let network = Network::read(&plan.files.transformer, &plan.config, plan.top())?;
     let layout = bound(&plan.layout, &plan.files.transformer, &plan.config)?;
     let step = |step: &Step| Ok(read_dense(step)?.map_or(SavedStep::Normalize, SavedStep::Dense));
     Ok(SavedTower {

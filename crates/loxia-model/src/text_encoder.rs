@@ -15,7 +15,7 @@ use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::layout::{BoundLayout, Layout, TokenSequence};
-use crate::network::{Network, Top, read_dense};
+use crate::network::{Network, read_dense};
 use crate::options::{ModelOptions, Pooling, Similarity};
 use crate::pooling::{Side, normalize, pool, push_rows};
 use crate::spec::ModelSpec;
@@ -234,8 +234,7 @@ struct Tower {
 impl Tower {
     fn open(plan: &TowerPlan, machine: &Machine) -> Result<Self> {
         let transformer = &plan.files.transformer;
-        let top = if plan.pooling == Pooling::Tanh { Top::Pooler } else { Top::Bare };
-        let mut network = Network::read(transformer, &plan.config, top)?;
+        let mut network = Network::read(transformer, &plan.config, plan.top())?;
         let tokenizer = Tokenizer::open(transformer)?;
         tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
         let mut layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;

@@ -169,6 +169,7 @@ fn a_sound_model_passes_and_is_described() {
     assert_eq!((summary.labels, summary.default_activation), (Some(1), Some("sigmoid")));
     assert!(summary.because.contains("ElectraForSequenceClassification"));
     assert!(serde_json::to_string(&summary).unwrap().contains("\"family\":\"electra\""));
+    assert!(!encoder.dtypes.contains(&loxia_model::Dtype::I64), "position ids are not read");
 }
 
 #[test]

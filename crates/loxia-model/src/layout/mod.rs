@@ -34,6 +34,8 @@
 //! | `hard-nce` | alone: a mention of `max_query` - 5 to - 3 tokens with context on both sides keeps the whole left context and may lose the mention; as a pair: filled up with `[PAD]` to `max_length`, attended to, type 0 |
 //! | `blink` | positions and mention windows as under `anncur`; what stands beyond `max_length` is cut |
 //!
+//! `none` switches a stored compat off. [`BoundLayout::keeping_marks`] is for models that read the states at marks.
+//!
 //! A token cut from any text sets [`TokenSequence::truncated`].
 
 mod bound;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::WeightStore;
+use super::{Dtype, WeightStore};
 use crate::error::{Error, Result, TensorProblems};
 
 /// Reads named tensors; problems are collected and reported together by [`TensorLoader::finish`].
@@ -59,6 +59,11 @@ impl<'a> TensorLoader<'a> {
                 Err(error) => self.failure = Some(error),
             }
         }
+    }
+
+    /// Number formats of what was read.
+    pub(crate) fn dtypes(&self) -> Vec<Dtype> {
+        self.store.dtypes(self.taken.iter())
     }
 
     /// Ends reading: an error that names every problem, or the tensors nobody read. `may_stay` says which

@@ -151,9 +151,9 @@ impl WeightStore {
         self.tensors.get(name).map(|slot| slot.dtype)
     }
 
-    /// Number formats in use, without repetition.
-    pub(crate) fn dtypes(&self) -> Vec<Dtype> {
-        let mut dtypes: Vec<Dtype> = self.tensors.values().map(|slot| slot.dtype).collect();
+    /// Number formats of some tensors, without repetition.
+    pub(crate) fn dtypes<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<Dtype> {
+        let mut dtypes: Vec<Dtype> = names.filter_map(|name| self.dtype(name)).collect();
         dtypes.sort_unstable();
         dtypes.dedup();
         dtypes
