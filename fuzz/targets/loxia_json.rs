@@ -1,0 +1,7 @@
+//! `loxia.json`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let _ = loxia_model::parse::loxia_json(bytes);
+});
