@@ -99,6 +99,9 @@ fn summary_of(model: &ModelSummary) -> Summary {
             encoder_facts(&mut summary, item);
         }
     }
+    if let Some(prompt) = model.item_prompt.as_ref().filter(|prompt| !prompt.is_empty()) {
+        summary.fact("item prompt", format!("{prompt:?} before every item"));
+    }
     if let Some(labels) = model.labels {
         summary.fact("labels", labels);
     }
@@ -139,7 +142,7 @@ fn encoder_facts(summary: &mut Summary, encoder: &EncoderSummary) {
         summary.fact("pooling", [&[pooling.name()], steps.as_slice()].concat().join(", then "));
     }
     if !encoder.prompt.is_empty() {
-        summary.fact("prompt", format!("{:?} before every text", encoder.prompt));
+        summary.fact("prompt", format!("{:?} before every text of this side", encoder.prompt));
     }
     if !encoder.unread.is_empty() {
         summary.fact("unread tensors", encoder.unread.join(", "));
