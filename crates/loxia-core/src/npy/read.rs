@@ -10,6 +10,9 @@ use super::{NpyDtype, NpyHeader};
 use crate::artefact::io_error;
 use crate::{Error, Result};
 
+/// Largest extent of a matrix without numbers.
+const LARGEST_EMPTY: usize = 1 << 24;
+
 /// Reads a matrix row by row; a vector is a matrix of one row.
 ///
 /// ```
@@ -50,7 +53,8 @@ impl NpyReader {
         let (rows, cols) =
             matrix_shape(&header, length, data as u64).map_err(|what| Error::corrupt(path, what))?;
         file.seek(SeekFrom::Start(data as u64)).map_err(io_error(path, "read"))?;
-        let raw = vec![0; cols * header.dtype.size()];
+        // Without rows the length of the file does not vouch for the columns.
+        let raw = vec![0; if rows == 0 { 0 } else { cols * header.dtype.size() }];
         let path = path.to_owned();
         Ok(NpyReader { path, file, dtype: header.dtype, rows, cols, next_row: 0, rounded: 0, raw })
     }
@@ -134,9 +138,12 @@ fn matrix_shape(header: &NpyHeader, file_length: u64, data: u64) -> Result<(usiz
     }
     let too_large = |_| format!("shape {shape:?} is beyond this machine");
     let (rows, cols) = (usize::try_from(rows).map_err(too_large)?, usize::try_from(cols).map_err(too_large)?);
-    // With no rows the length says nothing about the columns, and a row of them would be allocated.
-    if rows == 0 && cols > 1 << 32 {
-        Err(format!("shape {shape:?} is beyond this machine"))
+    // With no rows the length says nothing about the columns, which a reader allocates, nor with no columns
+    // about the rows, which it counts off.
+    if rows.min(cols) == 0 && rows.max(cols) > LARGEST_EMPTY {
+        Err(format!(
+            "shape {shape:?} is beyond an empty matrix; expected at most {LARGEST_EMPTY} rows or columns"
+        ))
     } else {
         Ok((rows, cols))
     }
