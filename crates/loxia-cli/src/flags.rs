@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::artefact::Existing;
 use loxia::core::{IdTable, QueryText};
-use loxia::data::{DataFormat, DataOptions, DataSet};
+use loxia::data::{DataFormat, DataOptions, DataSet, QueryStore};
 use loxia::model::layout::{Compat, LayoutKind};
 use loxia::model::{
     CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder,
@@ -250,6 +250,17 @@ fn data_format(name: &str) -> Result<DataFormat, String> {
 }
 
 impl DataFlags {
+    /// The queries of a data set of both; a plain file holds either, and is taken for items here.
+    pub(crate) fn queries_beside_items(data: &DataSet) -> Result<&QueryStore> {
+        if data.format().is_plain_file() {
+            let path = data.path().display();
+            return crate::exit::usage(format!(
+                "{path} is a file of items; the queries must come from elsewhere"
+            ));
+        }
+        Ok(data.queries()?)
+    }
+
     /// Opens a data set for its queries alone; world and split say nothing about a plain file.
     pub(crate) fn open_queries(&self, path: &std::path::Path) -> Result<DataSet> {
         if path.is_dir() {

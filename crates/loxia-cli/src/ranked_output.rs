@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use loxia::core::artefact::{Existing, write_file_atomically};
+use loxia::core::artefact::Existing;
 use loxia::core::{Item, Query, RunEntry};
 use loxia::data::write::{JsonRunWriter, TrecRunWriter};
 
 use crate::context::Context;
 use crate::exit::usage;
-use crate::output::Stdout;
+use crate::text_output::write_text_to;
 
 /// One query's list, best item first. Texts are asked for only by forms that show them.
 pub(crate) struct RankedList<'a> {
@@ -76,13 +76,7 @@ impl RankedOutput {
 
     /// Writes what `fill` sends to its sink; a file appears whole or not at all.
     pub(crate) fn write(&self, fill: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
-        if self.is_stdout() {
-            let mut stdout = std::io::BufWriter::new(Stdout::lock());
-            self.send(&mut stdout, fill)?;
-            stdout.flush()?;
-            return Ok(());
-        }
-        write_file_atomically(&self.path, self.existing, |file| self.send(file, fill))
+        write_text_to(&self.path, self.existing, |output| self.send(output, fill))
     }
 
     fn send(&self, output: &mut dyn Write, fill: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {

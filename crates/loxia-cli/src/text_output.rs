@@ -1,26 +1,37 @@
 //! Results as text: on stdout, or in a file that appears whole or not at all.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Result;
-use loxia::core::artefact::write_file_atomically;
+use loxia::core::artefact::{Existing, write_file_atomically};
 use loxia::data::RunFormat;
 
 use crate::context::Context;
 use crate::flags::OutputFlags;
+use crate::output::Stdout;
 
 /// Writes what `write` sends to where the flags say.
 pub(crate) fn write_text(
     output: &OutputFlags,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    if output.is_stdout() {
-        let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    write_text_to(&output.output, output.existing(), write)
+}
+
+/// The same, to a path; `-` is stdout.
+pub(crate) fn write_text_to(
+    path: &Path,
+    existing: Existing,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    if path.as_os_str() == "-" {
+        let mut stdout = std::io::BufWriter::new(Stdout::lock());
         write(&mut stdout)?;
         stdout.flush()?;
         return Ok(());
     }
-    write_file_atomically(&output.output, output.existing(), |file| write(file))
+    write_file_atomically(path, existing, |file| write(file))
 }
 
 /// How a run is written that no flag says more about: JSON lines where the name ends in `.jsonl` or

@@ -57,11 +57,18 @@ fn kill_and_resume_ends_with_the_same_bytes() {
     let mut stream = loxia::core::Seed(u64::from(std::process::id())).stream("kill");
     for round in 0..KILLS {
         let mut child = command(&output, false).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_secs_f64(took.as_secs_f64() * stream.unit()));
+        let partial = scratch.path().join("scores.partial");
+        // A random number of tiles, then a random part of the next: progress, not time, which varies with
+        // what else the machine does. None at all is a moment of the start.
+        let wanted = stream.below(tiles);
+        while durable_tiles(&partial) < wanted && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let part = if wanted == 0 { 0.5 } else { 1.0 / tiles as f64 };
+        std::thread::sleep(took.mul_f64(part * stream.unit()));
         child.kill().unwrap();
         let finished = child.wait().unwrap().success();
         killed += u32::from(!finished);
-        let partial = scratch.path().join("scores.partial");
         let partial_left = partial.exists();
         let durable = durable_tiles(&partial);
         let resumed = Said::of(command(&output, true).output().unwrap());

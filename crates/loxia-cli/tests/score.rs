@@ -179,3 +179,27 @@ fn ranges_beyond_the_data_are_refused() {
     arguments.extend(["--rows", "150..201"].map(String::from));
     run(&arguments).fails_with(2, &["150..201", "there are 200 queries"]);
 }
+
+#[test]
+fn queries_come_from_a_file_of_their_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 6);
+    let path = |name: &str| data.join(name).display().to_string();
+    let output = |name: &str| scratch.path().join(name).display().to_string();
+    let (whole, apart) = (output("whole.npy"), output("apart.npy"));
+    succeed(&[
+        "score",
+        "--quiet",
+        "--model",
+        &model(),
+        "--data",
+        &data.display().to_string(),
+        "--output",
+        &whole,
+    ]);
+    let items = path("corpus.jsonl");
+    let arguments = ["score", "--quiet", "--model", &model(), "--data", &items, "--output", &apart];
+    run(&arguments).fails_with(2, &["--queries", "corpus.jsonl is a file of items"]);
+    succeed(&[arguments.as_slice(), &["--queries", &path("queries.jsonl")]].concat());
+    assert_eq!(std::fs::read(whole).unwrap(), std::fs::read(apart).unwrap());
+}

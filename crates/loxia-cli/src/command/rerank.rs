@@ -234,7 +234,8 @@ impl<'a> Candidates<'a> {
         }
         if let Some(data) = data {
             if lacks_queries {
-                queries.0.push(data.queries().context("the run's queries are looked up in --data")?);
+                let found = DataFlags::queries_beside_items(data);
+                queries.0.push(found.context("the run's queries are looked up in --data")?);
             }
             if lacks_items {
                 items.0.push(data.items()?);

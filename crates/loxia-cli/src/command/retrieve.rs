@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use loxia::core::matrix::{EMBEDDINGS_KIND, ScoreMatrix};
 use loxia::core::{Progress, RunEntry, Scored, TopK};
@@ -34,6 +34,9 @@ pub(crate) struct RetrieveFlags {
     /// Data set with queries and items
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
+    /// Queries from another data set or file than the items
+    #[arg(long, value_name = "PATH")]
+    queries: Option<PathBuf>,
     /// Item vectors from `loxia embed --side item` [default: embedded now]
     #[arg(long, value_name = "DIR")]
     vectors: Option<PathBuf>,
@@ -73,7 +76,12 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
     }
     let output = RankedOutput::new(&flags.output, flags.overwrite, &flags.tag, context)?;
     let data = flags.data_flags.open(&flags.data)?;
-    let (queries, items) = (data.queries()?, data.items()?);
+    let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
+    let queries = match &query_data {
+        Some(query_data) => query_data.queries()?,
+        None => DataFlags::queries_beside_items(&data).context("give them with --queries")?,
+    };
+    let items = data.items()?;
     let rows = match &flags.rows {
         Some(range) => range.within(queries.len(), "queries")?,
         None => 0..queries.len(),

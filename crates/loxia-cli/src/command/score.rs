@@ -71,7 +71,10 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
 
     let data = flags.data_flags.open(&flags.data)?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
-    let queries = query_data.as_ref().unwrap_or(&data).queries()?;
+    let queries = match &query_data {
+        Some(query_data) => query_data.queries()?,
+        None => DataFlags::queries_beside_items(&data).context("give them with --queries")?,
+    };
     let items = Columns::choose(data.items()?, flags.items.as_deref())?;
     let rows = match &flags.rows {
         Some(range) => range.within(queries.len(), "queries")?,
