@@ -72,7 +72,15 @@ fn ctrl_c_ends_with_130_whatever_is_going_on() {
     let mut command = loxia();
     command.args(["rerank", "--model", &model(), "--query", "x", "--data", "-"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // Not before it listens: bit 1 of the caught signals is SIGINT's.
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("2");
+        u64::from_str_radix(caught.trim(), 16).is_ok_and(|mask| mask & 2 != 0)
+    };
+    while !listens() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -84,11 +84,6 @@ fn lengths_that_lie_are_refused_before_anything_is_allocated() {
         let header = NpyHeader { dtype: NpyDtype::F32, fortran_order: false, shape };
         refused(&header.to_bytes(), "shape");
     }
-    // A row of the first would take 32 GB, counting off the second's rows days.
-    for shape in [vec![0, u64::from(u32::MAX)], vec![1 << 60, 0]] {
-        let header = NpyHeader { dtype: NpyDtype::F64, fortran_order: false, shape };
-        refused(&header.to_bytes(), "beyond an empty matrix; expected at most 16777216");
-    }
 }
 
 #[test]
