@@ -14,6 +14,7 @@
 mod build;
 mod chunks;
 mod config;
+mod contained;
 mod error;
 mod template;
 
@@ -27,6 +28,7 @@ pub use error::TokenizerError;
 pub use template::{PairTemplate, SingleTemplate, TemplateToken};
 
 use config::{Role, TokenizerClass, TokenizerConfig};
+use contained::contained;
 use template::Separators;
 
 /// Larger files are refused: the largest vocabularies in use take some 20 MB.
@@ -90,8 +92,11 @@ impl Tokenizer {
     /// they exist.
     pub fn open(directory: &Path) -> Result<Self, TokenizerError> {
         let mut config = TokenizerConfig::read(directory)?;
-        let pipeline = build::from_directory(directory, &mut config)?;
-        Self::new(pipeline, &config, directory)
+        contained(|| {
+            let pipeline = build::from_directory(directory, &mut config)?;
+            Self::new(pipeline, &config, directory)
+        })
+        .unwrap_or_else(|what| Err(TokenizerError::invalid(directory, what)))
     }
 
     /// A tokenizer from the bytes of `tokenizer.json` and, where there is one, `tokenizer_config.json`.
@@ -109,7 +114,8 @@ impl Tokenizer {
             Some(bytes) => TokenizerConfig::parse(bytes, Path::new("tokenizer_config.json"))?,
             None => TokenizerConfig::default(),
         };
-        Self::new(build::from_json(tokenizer, &config, path)?, &config, path)
+        contained(|| Self::new(build::from_json(tokenizer, &config, path)?, &config, path))
+            .unwrap_or_else(|what| Err(TokenizerError::invalid(path, what)))
     }
 
     fn new(
@@ -148,11 +154,12 @@ impl Tokenizer {
 
     /// All ids of a text, without the template's special tokens.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
-        let encoding = self.0.pipeline.encode_fast(text, false).map_err(|error| TokenizerError::Encode {
-            excerpt: text.chars().take(60).collect(),
-            what: error.to_string(),
-        })?;
-        Ok(encoding.get_ids().to_vec())
+        let encoded =
+            contained(|| self.0.pipeline.encode_fast(text, false).map_err(|error| error.to_string()));
+        match encoded.flatten() {
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(what) => Err(TokenizerError::Encode { excerpt: text.chars().take(60).collect(), what }),
+        }
     }
 
     /// The first `max_tokens` ids of [`encode`](Self::encode), reading no more of the text than needed.

@@ -241,6 +241,23 @@ fn unreadable_directories_say_what_to_do() {
 }
 
 #[test]
+fn a_file_on_which_the_library_panics_is_refused() {
+    let with_decoder = |decoder: &str| {
+        let model = r#"{"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}"#;
+        let json =
+            format!(r#"{{"version": "1.0", "added_tokens": [], "decoder": {decoder}, "model": {model}}}"#);
+        Tokenizer::from_json(json.as_bytes(), None).map_err(|error| error.to_string())
+    };
+    with_decoder("null").unwrap();
+    let error = with_decoder("nul").unwrap_err();
+    assert!(error.contains("tokenizer.json: not a tokenizer: expected ident"), "{error}");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let error = with_decoder(&deep).unwrap_err();
+    assert!(error.contains("the tokenizers library failed (Helper"), "{error}");
+    assert!(error.contains("save_pretrained"), "{error}");
+}
+
+#[test]
 fn a_template_with_an_undefined_token_is_refused() {
     let path = fixtures().join("tokenizers/wordpiece-cased/tokenizer.json");
     let mut json: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();

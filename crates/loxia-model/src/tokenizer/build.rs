@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokenizers::models::bpe::{BPE, Merges, Vocab};
 use tokenizers::models::wordpiece::WordPiece;
@@ -56,8 +57,11 @@ pub(super) fn from_json(
     config: &TokenizerConfig,
     path: &Path,
 ) -> Result<Pipeline, TokenizerError> {
-    let mut pipeline = Pipeline::from_bytes(bytes)
-        .map_err(|error| TokenizerError::invalid(path, format!("not a tokenizer: {error}")))?;
+    let refuse =
+        |error: &dyn std::fmt::Display| TokenizerError::invalid(path, format!("not a tokenizer: {error}"));
+    // The library panics on some text that is not JSON.
+    serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| refuse(&error))?;
+    let mut pipeline = Pipeline::from_bytes(bytes).map_err(|error| refuse(&error))?;
     check_template(&pipeline, path)?;
     overrule(&mut pipeline, config).map_err(|error| TokenizerError::invalid(path, error))?;
     finish(pipeline, config, path)
