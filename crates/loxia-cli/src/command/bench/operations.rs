@@ -22,9 +22,7 @@ fn of_layers(layers: usize, hidden: f64, inner: f64, length: f64, rows: f64) -> 
     let rest = |tokens: f64| tokens * (4.0 * hidden * hidden + 4.0 * hidden * inner + 4.0 * length * hidden);
     match layers {
         0 => 0.0,
-        _ => {
-            (layers - 1) as f64 * (keys_values(length) + rest(length)) + keys_values(length) + rest(rows)
-        }
+        _ => (layers - 1) as f64 * (keys_values(length) + rest(length)) + keys_values(length) + rest(rows),
     }
 }
 

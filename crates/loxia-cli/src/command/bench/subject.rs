@@ -43,7 +43,8 @@ impl Subject {
         let summary = inspect(model, options)?;
         let (network, layout) = if summary.variant == Variant::Dual {
             let encoder = TextEncoder::open(model, options)?;
-            let layout = encoder.facts().item.layout.bind(&tokenizer(directory)?, summary.encoder.positions)?;
+            let layout =
+                encoder.facts().item.layout.bind(&tokenizer(directory)?, summary.encoder.positions)?;
             (Network::Texts(encoder), layout)
         } else {
             let encoder = CrossEncoder::open(model, options)?;
