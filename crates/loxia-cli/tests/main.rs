@@ -1,6 +1,7 @@
 //! The program as its users run it, on the embedded tiny models.
 
 mod bad_input;
+mod bench;
 mod config;
 mod data;
 mod embed;
