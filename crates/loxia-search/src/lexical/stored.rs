@@ -1,0 +1,1 @@
+//! [`TfidfVectors`] as bytes, for artefacts that hold them.

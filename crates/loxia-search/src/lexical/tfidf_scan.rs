@@ -1,0 +1,1 @@
+//! TF-IDF retrieval.
