@@ -57,7 +57,7 @@ const TEXTS_AT_ONCE: usize = 512;
 /// ];
 /// let (tfidf, vectors) = TfidfVectors::fit(&items, &TfidfSettings::default(), &Cancel::new()).unwrap();
 /// let query = tfidf.encode(&Query::plain("q", "which seeds do crossbills eat")).unwrap();
-/// let view = QueryView { id: "q", vector: Some(&query) };
+/// let view = QueryView { id: "q", vector: Some(&query), text: None };
 /// assert_eq!(DualScan::new(vectors.into()).best(&view, 1).unwrap(), [0]);
 /// ```
 #[derive(Debug, Clone)]

@@ -113,6 +113,11 @@ impl Vocabulary {
         &self.frequencies
     }
 
+    #[cfg(test)]
+    pub(crate) fn idf(&self) -> &[f64] {
+        &self.idf
+    }
+
     /// Appends a text's weights, of length 1, by ascending term; `offset` is added to the terms' numbers.
     /// A text without known terms has none.
     pub(crate) fn append_row(&self, text: &str, offset: u32, row: &mut Vec<(u32, f32)>) {
