@@ -7,6 +7,7 @@ mod data;
 mod embed;
 mod eval;
 mod faults;
+mod keep_scores;
 mod kill;
 mod program;
 mod rerank;

@@ -35,7 +35,8 @@ fn evidence(
     stop: &Stop,
 ) -> Result<Vec<Scored>> {
     let id = query.to_string();
-    let view = QueryView { id: &id, vector: rows.vectors.as_ref().map(|vectors| vectors.row(query)) };
+    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
+    let view = QueryView { id: &id, vector, text: None };
     let answer = search_with(method, &view, k.max(1), stop, &Cancel::new(), |items, scores, _| {
         let row = rows.scores.row(query);
         items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);

@@ -16,6 +16,7 @@ use loxia::data::{DataSet, QueryStore, ReadOptions, Record, RunFile, Store, read
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, query_text, shortest};
+use crate::kept_scores::KeptScoresFlags;
 use crate::ranked_output::{RankedList, RankedOutput, Sink};
 use crate::report::Summary;
 
@@ -59,6 +60,8 @@ pub(crate) struct RerankFlags {
     #[arg(long, value_name = "NAME", default_value = "loxia")]
     tag: String,
     #[command(flatten)]
+    kept_scores: KeptScoresFlags,
+    #[command(flatten)]
     model_flags: ModelFlags,
     #[command(flatten)]
     data_flags: DataFlags,
@@ -90,14 +93,16 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
     };
     let lists = candidates.lists(flags.depth, &mut summary)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
+    let scorer = flags.kept_scores.around(scorer, &mut summary)?;
     let total = lists.iter().map(|list| list.items.len() as u64).sum();
     let bar = if output.is_table() { context.hidden_bar() } else { context.bar(total, "pairs") };
-    let cost = rerank_all(&lists, &candidates, &scorer, &output, &bar, context)?;
+    let cost = rerank_all(&lists, &candidates, &*scorer, &output, &bar, context)?;
     let (done, took) = bar.finish();
     summary
         .fact("model", scorer.info().name)
         .fact("queries", lists.len())
         .fact("pairs", cost.pairs)
+        .count("pairs scored before", cost.cached)
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
         .rate("pairs", done, took)

@@ -174,7 +174,8 @@ impl TopCalibration {
 fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Result<Vec<Checkpoint>> {
     let row = rows.scores.row(query);
     let id = query.to_string();
-    let view = QueryView { id: &id, vector: rows.vectors.as_ref().map(|vectors| vectors.row(query)) };
+    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
+    let view = QueryView { id: &id, vector, text: None };
     let exact = best_positions(row, TOPS[TOPS.len() - 1], |_| false);
     let mut rounds = Rounds::new(model, model.prior.predict(&view)?);
     let mut ledger = Ledger::new(row.len(), &Stop::default(), &Cancel::new(), |items, scores, _| {
