@@ -18,10 +18,12 @@ mod context;
 mod embedded;
 mod exit;
 mod flags;
+mod matrix_source;
 mod matrix_target;
 mod output;
 mod ranked_output;
 mod report;
+mod report_html;
 mod text_output;
 mod typed;
 

@@ -64,6 +64,18 @@ const NAMES: [(MethodName, &str); 12] = [
     (MethodName::Posterior, "posterior"),
 ];
 
+impl MethodName {
+    /// Whether the method depends on the seed: it draws anchor items or its first round at random.
+    pub fn draws(self, anchors: &AnchorSet) -> bool {
+        match self {
+            MethodName::Anncur | MethodName::AnncurPlus | MethodName::AdacurRandom => true,
+            MethodName::Adacur | MethodName::AdacurPlus => !has_vectors(anchors),
+            MethodName::Axn | MethodName::AxnFactors | MethodName::AxnPlus => !has_vectors(anchors),
+            MethodName::Exact | MethodName::Rerank | MethodName::AxnDual | MethodName::Posterior => false,
+        }
+    }
+}
+
 impl std::str::FromStr for MethodName {
     type Err = Error;
 

@@ -1,7 +1,8 @@
-//! `loxia eval`: runs against judgements, and runs joined into one.
+//! `loxia eval`: runs against judgements, runs joined into one, and search against exact search.
 
 mod comparison;
 mod fuse;
+mod knn;
 mod measure_runs;
 mod output;
 mod table;
@@ -18,11 +19,12 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::report::grouped;
 
-/// Measure runs against judgements, and join runs.
+/// Measure runs against judgements, join runs, and compare search methods.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
     Run(measure_runs::RunFlags),
     Fuse(fuse::FuseFlags),
+    Knn(knn::KnnFlags),
 }
 
 /// Runs a parsed `eval` command.
@@ -30,6 +32,7 @@ pub(crate) fn run(command: EvalCommand, context: &Context) -> Result<Outcome> {
     match command {
         EvalCommand::Run(flags) => measure_runs::run(flags, context),
         EvalCommand::Fuse(flags) => fuse::run(flags, context),
+        EvalCommand::Knn(flags) => knn::run(flags, context),
     }
 }
 
