@@ -7,6 +7,7 @@ mod embed;
 mod eval;
 mod faults;
 mod kill;
+mod knn;
 mod program;
 mod rerank;
 mod retrieve;

@@ -7,12 +7,15 @@ use super::scale::{Scale, round_ticks, spread};
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 44.0;
+/// Room left of the marks on the y axis.
+const LEFT: f64 = 26.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 42.0;
 /// Height of a label at the end of a line, and width of a letter of it.
 const LABEL: f64 = 14.0;
 const LETTER: f64 = 6.6;
+/// Lines of more points than this have small dots.
+const FEW: usize = 30;
 /// Colours in the style sheet.
 const COLOURS: usize = 8;
 
@@ -39,10 +42,14 @@ pub(crate) struct Point {
 }
 
 /// One line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<Point>,
+    /// Which colour of the style sheet.
+    pub(crate) colour: usize,
+    /// Whether the line is dashed, for a variant of another.
+    pub(crate) dashed: bool,
     /// The line the chart is about: in the accent colour, with its interval as a band.
     pub(crate) accent: bool,
 }
@@ -66,24 +73,26 @@ impl LineChart {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let x_range = self.x.range.unwrap_or_else(|| bounds(points().map(|point| point.x)));
         let y_range = self.y.range.unwrap_or_else(|| bounds(points().map(|point| point.y)));
+        let y_ticks = self.y.ticks_in(y_range, 5);
+        let widest = y_ticks.iter().map(|&tick| short(tick).chars().count()).max().unwrap_or(0);
+        let left = LEFT + widest as f64 * LETTER;
         let (bottom, end) = (HEIGHT - BOTTOM, WIDTH - right);
-        let x = Scale::new(x_range, (LEFT, end), self.x.log);
+        let x = Scale::new(x_range, (left, end), self.x.log);
         let y = Scale::new(y_range, (bottom, TOP), self.y.log);
 
         let mut out = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
             escaped(&self.title)
         );
-        let y_ticks = self.y.ticks_in(y_range, 5);
         for &tick in &y_ticks {
             let at = px(y.at(tick));
             let _ = write!(
                 out,
                 "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\"/>\
                  <text class=\"tick\" x=\"{}\" y=\"{at}\" dy=\".32em\" text-anchor=\"end\">{}</text>\n",
-                px(LEFT),
+                px(left),
                 px(end),
-                px(LEFT - 7.0),
+                px(left - 7.0),
                 short(tick)
             );
         }
@@ -103,13 +112,12 @@ impl LineChart {
             out,
             "<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{b}\" y2=\"{b}\"/>\
              <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"name\" x=\"0\" y=\"{}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {m})\" dx=\"11\">{}</text>\n",
-            px(LEFT),
+             <text class=\"name\" x=\"11\" y=\"{m}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {m})\">{}</text>\n",
+            px(left),
             px(end),
-            px(0.5 * (LEFT + end)),
+            px(0.5 * (left + end)),
             px(HEIGHT - 6.0),
             escaped(&self.x.label),
-            px(0.5 * (TOP + bottom)),
             escaped(&self.y.label),
             b = px(bottom),
             m = px(0.5 * (TOP + bottom)),
@@ -126,17 +134,17 @@ impl LineChart {
             );
         }
         // The line the chart is about is drawn last, above the others.
-        let order = |accent: bool| self.series.iter().enumerate().filter(move |(_, s)| s.accent == accent);
-        for (index, series) in order(false).chain(order(true)) {
-            self.draw_series(&mut out, &class_of(index, series), series, &x, &y);
+        let order = |accent: bool| self.series.iter().filter(move |series| series.accent == accent);
+        for series in order(false).chain(order(true)) {
+            self.draw_series(&mut out, series, &x, &y);
         }
         self.draw_labels(&mut out, &x, &y, bottom);
         out.push_str("</svg>\n");
         out
     }
 
-    fn draw_series(&self, out: &mut String, class: &str, series: &Series, x: &Scale, y: &Scale) {
-        let _ = writeln!(out, "<g class=\"{class}\">");
+    fn draw_series(&self, out: &mut String, series: &Series, x: &Scale, y: &Scale) {
+        let _ = writeln!(out, "<g class=\"{}\">", series.class());
         let place = |at: f64, value: f64| format!("{},{}", px(x.at(at)), px(y.at(value)));
         if series.accent && series.points.iter().all(|point| point.interval.is_some()) {
             let high = series.points.iter().filter_map(|p| Some(place(p.x, p.interval?.1)));
@@ -146,13 +154,14 @@ impl LineChart {
         }
         let line: Vec<String> = series.points.iter().map(|point| place(point.x, point.y)).collect();
         let _ = writeln!(out, "<polyline points=\"{}\"/>", line.join(" "));
+        let radius = if series.points.len() > FEW { 1.6 } else { 3.2 };
         for point in &series.points {
             let interval = point
                 .interval
                 .map_or(String::new(), |(low, high)| format!(" (95 %: {} to {})", short(low), short(high)));
             let _ = writeln!(
                 out,
-                "<circle cx=\"{}\" cy=\"{}\" r=\"3.2\"><title>{}: {} {}, {} {}{interval}</title></circle>",
+                "<circle cx=\"{}\" cy=\"{}\" r=\"{radius}\"><title>{}: {} {}, {} {}{interval}</title></circle>",
                 px(x.at(point.x)),
                 px(y.at(point.y)),
                 escaped(&series.name),
@@ -166,14 +175,10 @@ impl LineChart {
     }
 
     fn draw_labels(&self, out: &mut String, x: &Scale, y: &Scale, bottom: f64) {
-        let ends: Vec<(usize, &Series, Point)> = self
-            .series
-            .iter()
-            .enumerate()
-            .filter_map(|(index, series)| Some((index, series, *series.points.last()?)))
-            .collect();
-        let places: Vec<f64> = ends.iter().map(|(_, _, point)| y.at(point.y)).collect();
-        for ((index, series, point), place) in ends.iter().zip(spread(&places, LABEL, bottom)) {
+        let ends: Vec<(&Series, Point)> =
+            self.series.iter().filter_map(|series| Some((series, *series.points.last()?))).collect();
+        let places: Vec<f64> = ends.iter().map(|(_, point)| y.at(point.y)).collect();
+        for ((series, point), place) in ends.iter().zip(spread(&places, LABEL, bottom)) {
             let (from, at) = (x.at(point.x), y.at(point.y));
             if (place - at).abs() > 3.0 {
                 let _ = writeln!(
@@ -188,7 +193,7 @@ impl LineChart {
             let _ = writeln!(
                 out,
                 "<text class=\"label {}\" x=\"{}\" y=\"{}\" dy=\".32em\">{}</text>",
-                class_of(*index, series),
+                series.class(),
                 px(from + 12.0),
                 px(place),
                 escaped(&series.name)
@@ -203,8 +208,15 @@ impl Axis {
     }
 }
 
-fn class_of(index: usize, series: &Series) -> String {
-    if series.accent { "series accent".to_owned() } else { format!("series s{}", index % COLOURS) }
+impl Series {
+    fn class(&self) -> String {
+        let dashed = if self.dashed { " dashed" } else { "" };
+        if self.accent {
+            format!("series accent{dashed}")
+        } else {
+            format!("series s{}{dashed}", self.colour % COLOURS)
+        }
+    }
 }
 
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -228,10 +240,15 @@ mod tests {
                 Series {
                     name: "a&b".into(),
                     points: vec![point(50.0, 0.2), point(500.0, 0.7)],
-                    accent: false,
+                    ..Series::default()
                 },
-                Series { name: "posterior".into(), points: vec![point(50.0, 0.4)], accent: true },
-                Series { name: "nothing".into(), points: vec![], accent: false },
+                Series {
+                    name: "posterior".into(),
+                    points: vec![point(50.0, 0.4)],
+                    accent: true,
+                    ..Series::default()
+                },
+                Series { name: "nothing".into(), ..Series::default() },
             ],
             diagonal: false,
         };

@@ -27,6 +27,9 @@ pub(super) fn short(value: f64) -> String {
         let sign = if value < 0.0 { "-" } else { "" };
         return format!("{sign}{}", crate::report::grouped(value.abs().round() as u64));
     }
+    if value != 0.0 && value.abs() < 0.001 {
+        return format!("{value:.0e}");
+    }
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -40,6 +43,7 @@ mod tests {
     fn numbers_and_texts() {
         assert_eq!([px(3.0), px(3.14), px(-0.5)], ["3", "3.1", "-0.5"]);
         assert_eq!([short(0.5), short(11_587.0), short(-2.0), short(-0.0)], ["0.5", "11,587", "-2", "0"]);
+        assert_eq!(short(0.0001), "1e-4");
         assert_eq!(escaped("a<b & \"c\">"), "a&lt;b &amp; &quot;c&quot;&gt;");
     }
 }

@@ -3,6 +3,7 @@
 mod comparison;
 mod fuse;
 mod knn;
+mod matrix;
 mod measure_runs;
 mod output;
 mod table;
@@ -25,6 +26,7 @@ pub(crate) enum EvalCommand {
     Run(measure_runs::RunFlags),
     Fuse(fuse::FuseFlags),
     Knn(knn::KnnFlags),
+    Matrix(matrix::MatrixFlags),
 }
 
 /// Runs a parsed `eval` command.
@@ -33,6 +35,7 @@ pub(crate) fn run(command: EvalCommand, context: &Context) -> Result<Outcome> {
         EvalCommand::Run(flags) => measure_runs::run(flags, context),
         EvalCommand::Fuse(flags) => fuse::run(flags, context),
         EvalCommand::Knn(flags) => knn::run(flags, context),
+        EvalCommand::Matrix(flags) => matrix::run(flags, context),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The searches of `loxia eval knn`, and what is made of them.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use loxia::core::{Cancel, Progress, Seed, Stop};
 use loxia::eval::{Interval, LEAST_RESAMPLES, bootstrap_mean};
-use loxia::search::{AnchorSet, BuildOptions, Method, MethodName, QueryRows, RowOutcome, build, search_row};
+use loxia::search::{
+    AnchorSet, BuildOptions, Method, MethodName, QueryRows, RowOutcome, build_for_seeds, search_row,
+};
 use rayon::prelude::*;
 
 use super::Rows;
@@ -43,8 +43,6 @@ pub(super) struct MethodResult {
     /// Mean over the twelve cells, where they are all there.
     pub(super) mean12: Option<Cell>,
     pub(super) estimates: Vec<EstimateCell>,
-    pub(super) build_seconds: f64,
-    pub(super) search_millis: f64,
 }
 
 /// Mean recall over queries at one cost and one k.
@@ -123,19 +121,16 @@ impl Plan {
             _ => self.costs.iter().map(|&cost| (cost, Stop::at_budget(cost))).collect(),
         };
         let queries = test.scores.rows();
-        let (mut build_seconds, mut search_seconds) = (0.0, 0.0);
         let (mut chosen, mut estimates) = (Vec::new(), Vec::new());
         // By seed, query and cost.
         let mut outcomes: Vec<Vec<Vec<RowOutcome>>> = Vec::new();
-        for (at, &seed) in seeds.iter().enumerate() {
-            let started = Instant::now();
-            let options = BuildOptions { rounds: self.rounds, seed: Seed(seed), calibrate: self.estimate };
-            let built = build(method, anchors, &options)?;
-            build_seconds += started.elapsed().as_secs_f64();
+        let options =
+            BuildOptions { rounds: self.rounds, calibrate: self.estimate, ..BuildOptions::default() };
+        let named: Vec<Seed> = seeds.iter().map(|&seed| Seed(seed)).collect();
+        for (at, built) in build_for_seeds(method, anchors, &options, &named)?.into_iter().enumerate() {
             if !built.chosen.is_empty() && !chosen.contains(&built.chosen) {
                 chosen.push(built.chosen);
             }
-            let started = Instant::now();
             let search = |query: usize| -> Result<Vec<RowOutcome>> {
                 let mut found = Vec::with_capacity(budgets.len());
                 for (_, stop) in &budgets {
@@ -147,12 +142,10 @@ impl Plan {
                 Ok(found)
             };
             outcomes.push((0..queries).into_par_iter().map(search).collect::<Result<_>>()?);
-            search_seconds += started.elapsed().as_secs_f64();
-            if at == 0 && self.estimate {
+            if at == 0 && self.estimate && method != MethodName::Exact {
                 estimates = self.estimates(&*built.method, &budgets, test, &outcomes[0], cancel)?;
             }
         }
-        let searches = (seeds.len() * queries * budgets.len()).max(1) as f64;
         let cells = self.cells(&budgets, &outcomes)?;
         Ok(MethodResult {
             method,
@@ -162,8 +155,6 @@ impl Plan {
             mean12: self.mean12(&budgets, &outcomes)?,
             cells,
             estimates,
-            build_seconds,
-            search_millis: search_seconds * 1e3 / searches,
         })
     }
 

@@ -44,7 +44,8 @@ Every constant of a method is chosen on anchor rows; test rows are only searched
 every scored item may be in the answer. Methods that draw at random are averaged over --seeds.
 mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500.
 Methods: exact, rerank, posterior; as published: anncur, adacur, axn; centred and with a ridge: anncur+, adacur+, \
-axn+; variants: adacur-random, axn-dual, axn-factors.")]
+axn+; variants: anncur-kmeans, anncur-dual, adacur-random, adacur-softmax, adacur-variance, adacur-split, \
+axn-dual, axn-factors.")]
 pub(crate) struct KnnFlags {
     #[command(flatten)]
     typed: Typed,

@@ -3,7 +3,6 @@
 use loxia::search::MethodName;
 
 use super::Rows;
-use super::comparison::leads;
 use super::grid::{EstimateCell, MethodResult, Plan};
 use crate::matrix_target::command_line;
 use crate::report::grouped;
@@ -68,6 +67,8 @@ fn curves(plan: &Plan, results: &[&MethodResult], suffix: &str) -> Section {
                         interval: Some((row[column].interval.low, row[column].interval.high)),
                     })
                     .collect(),
+                colour: colour(result.method),
+                dashed: result.method.to_string().ends_with('+'),
                 accent: result.method == MethodName::Posterior,
             })
             .collect();
@@ -91,6 +92,17 @@ fn curves(plan: &Plan, results: &[&MethodResult], suffix: &str) -> Section {
         section.figure(format!("k = {k}"), chart.render());
     }
     section
+}
+
+/// One colour for a family of methods, so that a variant is found beside what it varies.
+fn colour(method: MethodName) -> usize {
+    match method {
+        MethodName::Rerank => 0,
+        MethodName::Anncur | MethodName::AnncurPlus => 1,
+        MethodName::Adacur | MethodName::AdacurPlus => 2,
+        MethodName::Axn | MethodName::AxnPlus => 3,
+        other => 4 + MethodName::all().position(|method| method == other).unwrap_or(0),
+    }
 }
 
 /// A round number below, so that crowded lines have room.
@@ -138,14 +150,11 @@ fn table(plan: &Plan, results: &[&MethodResult], suffix: &str) -> Section {
         accent: results.iter().enumerate().filter_map(accent).collect(),
         best,
     };
-    let notes: Vec<String> = {
-        let owned: Vec<String> = results
-            .iter()
-            .filter(|result| !result.chosen.is_empty())
-            .map(|result| format!("{}: {}", result.method, result.chosen.join("; ")))
-            .collect();
-        owned
-    };
+    let notes: Vec<String> = results
+        .iter()
+        .filter(|result| !result.chosen.is_empty())
+        .map(|result| format!("{}: {}", result.method, result.chosen.join("; ")))
+        .collect();
     let mean =
         if with_mean { "mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500. " } else { "" };
     let mut section =
@@ -167,6 +176,8 @@ fn by_anchors(plan: &Plan, results: &[MethodResult]) -> Section {
                 Some(Point { x: result.anchors as f64, y: mean.recall, interval })
             })
             .collect(),
+        colour: colour(method),
+        dashed: method.to_string().ends_with('+'),
         accent: method == MethodName::Posterior,
     });
     let mut counts: Vec<f64> = plan.anchor_counts.iter().map(|&count| count as f64).collect();
@@ -197,10 +208,11 @@ fn calibration(plan: &Plan, result: &MethodResult) -> Section {
     for &k in &plan.ks {
         let cells: Vec<&EstimateCell> =
             result.estimates.iter().filter(|cell| cell.k == k && 2 * cell.cost >= k as u64).collect();
-        let series = cells.iter().map(|cell| Series {
+        let series = cells.iter().enumerate().map(|(colour, cell)| Series {
             name: format!("cost {}", cell.cost),
             points: grouped_means(&cell.pairs),
-            accent: false,
+            colour,
+            ..Series::default()
         });
         let whole = Axis { label: "estimated recall".into(), range: Some((0.0, 1.0)), ..Axis::default() };
         let chart = LineChart {
