@@ -19,10 +19,12 @@ mod embedded;
 mod exit;
 mod flags;
 mod kept_scores;
+mod matrix_source;
 mod matrix_target;
 mod output;
 mod ranked_output;
 mod report;
+mod report_html;
 mod text_output;
 mod typed;
 

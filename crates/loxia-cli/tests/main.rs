@@ -9,6 +9,7 @@ mod eval;
 mod faults;
 mod keep_scores;
 mod kill;
+mod knn;
 mod program;
 mod rerank;
 mod retrieve;

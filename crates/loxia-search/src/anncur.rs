@@ -131,6 +131,9 @@ impl Method for Anncur {
     }
 
     fn run(&self, query: &QueryView<'_>, _goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {
+        if !ledger.is_open() {
+            return Ok(Outcome::default());
+        }
         let count = self.anchor_count(ledger.remaining());
         let per_query = match &self.settings.anchor_items {
             AnchorItems::FirstStage(first) => Some(first.best(query, count)?),

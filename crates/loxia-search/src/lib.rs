@@ -16,8 +16,8 @@
 //! | [`Axn`] | by regression of the scores on item vectors, in rounds |
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
 //!
-//! Everything runs on the calling thread; searches of one method may run on many threads at once and
-//! give the same answers. Rows, vectors and factors are held in memory in single precision.
+//! A search runs on the calling thread; searches of one method may run on many threads at once (as
+//! [`recall_grid`] does) and give the same answers. Rows, vectors and factors are held in memory in single precision.
 
 mod adacur;
 mod anchors;
@@ -25,6 +25,7 @@ mod anncur;
 mod axn;
 mod catalogue;
 mod collection;
+mod cur;
 mod dual_scan;
 mod error;
 mod evaluate;
@@ -44,11 +45,12 @@ pub use adacur::{Adacur, AdacurSettings, Strategy};
 pub use anchors::{AnchorSet, QueryRows};
 pub use anncur::{AnchorItems, Anncur, AnncurSettings};
 pub use axn::{Axn, AxnSettings, factorised_item_vectors};
-pub use catalogue::{BuildOptions, Built, MethodName, build};
+pub use catalogue::{BuildOptions, Built, MethodName, build, build_for_seeds};
 pub use collection::{Collection, MatrixCollection, QueryEncoder, Searcher, TextCollection};
+pub use cur::{CurLink, CurQuality, cur_quality, numerical_rank, singular_values};
 pub use dual_scan::{BlockScan, DualScan, normalise_rows};
 pub use error::{Error, Result};
-pub use evaluate::recall_grid;
+pub use evaluate::{RowOutcome, recall_grid, search_row};
 pub use first_stage::{FirstStage, GivenRun, RandomStart};
 pub use ledger::{Ledger, ScoreItems};
 pub use lexical::{Analyser, ItemTexts, TfidfScan, TfidfSettings, TfidfVectors};

@@ -9,21 +9,6 @@ use loxia_search::*;
 
 use crate::synthetic::{World, world};
 
-const ALL: [MethodName; 12] = [
-    MethodName::Exact,
-    MethodName::Rerank,
-    MethodName::Anncur,
-    MethodName::AnncurPlus,
-    MethodName::Adacur,
-    MethodName::AdacurPlus,
-    MethodName::AdacurRandom,
-    MethodName::Axn,
-    MethodName::AxnDual,
-    MethodName::AxnFactors,
-    MethodName::AxnPlus,
-    MethodName::Posterior,
-];
-
 struct Boxed(Box<dyn Method>);
 
 impl Method for Boxed {
@@ -43,7 +28,7 @@ impl Method for Boxed {
 #[test]
 fn every_method_keeps_the_contract_of_a_retriever() {
     let world = world(25, 2, 60, 0.3);
-    for name in ALL {
+    for name in MethodName::all() {
         let built = build(name, &world.anchors, &BuildOptions::default()).unwrap();
         let searcher = Searcher::new(Boxed(built.method), world.collection()).unwrap();
         check_retriever(&searcher, &world.queries(), &|query| {
@@ -55,7 +40,7 @@ fn every_method_keeps_the_contract_of_a_retriever() {
 
 #[test]
 fn names_are_read_as_they_are_written() {
-    for name in ALL {
+    for name in MethodName::all() {
         assert_eq!(name.to_string().parse::<MethodName>().unwrap(), name);
     }
     assert!("anncurr".parse::<MethodName>().unwrap_err().to_string().contains("posterior"));

@@ -1,7 +1,9 @@
-//! `loxia eval`: runs against judgements, and runs joined into one.
+//! `loxia eval`: runs against judgements, runs joined into one, and search against exact search.
 
 mod comparison;
 mod fuse;
+mod knn;
+mod matrix;
 mod measure_runs;
 mod output;
 mod table;
@@ -18,11 +20,13 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::report::grouped;
 
-/// Measure runs against judgements, and join runs.
+/// Measure runs against judgements, join runs, and compare search methods.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
     Run(measure_runs::RunFlags),
     Fuse(fuse::FuseFlags),
+    Knn(knn::KnnFlags),
+    Matrix(matrix::MatrixFlags),
 }
 
 /// Runs a parsed `eval` command.
@@ -30,6 +34,8 @@ pub(crate) fn run(command: EvalCommand, context: &Context) -> Result<Outcome> {
     match command {
         EvalCommand::Run(flags) => measure_runs::run(flags, context),
         EvalCommand::Fuse(flags) => fuse::run(flags, context),
+        EvalCommand::Knn(flags) => knn::run(flags, context),
+        EvalCommand::Matrix(flags) => matrix::run(flags, context),
     }
 }
 

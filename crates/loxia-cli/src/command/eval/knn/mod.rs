@@ -1,0 +1,245 @@
+//! `loxia eval knn`: recall of search methods against exact search, on stored scores.
+
+mod comparison;
+mod grid;
+mod output;
+mod page;
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use loxia::core::artefact::Existing;
+use loxia::search::linalg::Dense;
+use loxia::search::{AnchorSet, MethodName, QueryRows};
+
+use crate::context::Context;
+use crate::exit::{Outcome, usage};
+use crate::flags::Positions;
+use crate::matrix_source::{read_scores, read_vectors};
+use crate::output::Stdout;
+use crate::report::Summary;
+use crate::text_output::write_text_to;
+use crate::typed::Typed;
+
+/// Which vectors the methods may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Vectors {
+    /// Those of --query-vectors and --item-vectors
+    Files,
+    /// None: methods start at random or from the anchor rows
+    None,
+}
+
+/// Compare search methods with exact search on a stored score matrix.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loxia eval knn --scores S.npy --item-vectors E.npy --query-vectors Q.npy --anchors 0..500 --test 500..700 \\
+    --methods rerank,anncur,adacur,axn,posterior --k 1,10,50,100 --cost 50,100,200,500 --report knn.html
+
+Every constant of a method is chosen on anchor rows; test rows are only searched. A pair is paid for once, and \
+every scored item may be in the answer. Methods that draw at random are averaged over --seeds.
+mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500.
+Methods: exact, rerank, posterior; as published: anncur, adacur, axn; centred and with a ridge: anncur+, adacur+, \
+axn+; variants: anncur-kmeans, anncur-dual, adacur-random, adacur-softmax, adacur-variance, adacur-split, \
+axn-dual, axn-factors.")]
+pub(crate) struct KnnFlags {
+    #[command(flatten)]
+    typed: Typed,
+    /// Scores of queries (rows) against items: a matrix directory or an npy file
+    #[arg(long, value_name = "MATRIX")]
+    scores: PathBuf,
+    /// Vectors of the items, in the order of the columns: npy or a directory that `embed` wrote
+    #[arg(long, value_name = "FILE")]
+    item_vectors: Option<PathBuf>,
+    /// Vectors of the queries, in the order of the rows
+    #[arg(long, value_name = "FILE")]
+    query_vectors: Option<PathBuf>,
+    /// Which vectors to use [default: the files, if they are given]
+    #[arg(long, value_enum)]
+    vectors: Option<Vectors>,
+    /// Rows that methods learn from
+    #[arg(long, value_name = "A..B")]
+    anchors: Positions,
+    /// Rows that are searched
+    #[arg(long, value_name = "A..B")]
+    test: Positions,
+    /// Methods to compare
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "rerank,anncur,adacur,axn,posterior"
+    )]
+    methods: Vec<MethodName>,
+    /// Sizes of the top that is looked for
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,10,50,100", value_parser = at_least_one)]
+    k: Vec<u64>,
+    /// Pairs that a search may pay for
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50,100,200,500", value_parser = at_least_one)]
+    cost: Vec<u64>,
+    /// Rounds of the adaptive methods; published tables used 5
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+    /// Seeds of the methods that draw at random
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1,2,3,4")]
+    seeds: Vec<u64>,
+    /// Compare with only the first N anchor rows as well, for each N of the list [default: all of them]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
+    anchor_counts: Vec<u64>,
+    /// Also measure how far the recall estimate of posterior can be trusted
+    #[arg(long)]
+    estimate: bool,
+    /// Write an HTML report with the plots
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Replace an existing report
+    #[arg(long)]
+    overwrite: bool,
+    /// Print the table in Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|&number: &u64| number >= 1);
+    number.ok_or_else(|| "it must be a whole number, at least 1".to_owned())
+}
+
+/// What is compared with what.
+struct Rows {
+    scores: Dense,
+    vectors: Option<(Dense, Arc<Dense>)>,
+    anchors: Range<usize>,
+    test: Range<usize>,
+}
+
+/// Reads, searches, prints.
+pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
+    if context.json {
+        flags.typed.refuse(&["markdown"], "--json prints objects")?;
+    }
+    if flags.report.is_none() {
+        flags.typed.refuse(&["overwrite"], "it is for --report")?;
+    }
+    let existing = if flags.overwrite { Existing::Overwrite } else { Existing::Refuse };
+    if let Some(path) = flags.report.as_ref().filter(|path| existing == Existing::Refuse && path.exists()) {
+        return Err(loxia::core::Error::Exists { path: path.clone(), resumable: false }.into());
+    }
+    let rows = read_rows(&flags, context)?;
+    let plan = plan(&flags, &rows)?;
+    let bar = context.bar(plan.searches(rows.test.len()), "searches");
+    let results = plan.run(&rows, &bar, &context.cancel);
+    let (searches, took) = bar.finish();
+    let results = results?;
+
+    if let Some(path) = &flags.report {
+        let html = page::render(&plan, &rows, &results);
+        write_text_to(path, existing, |out| Ok(out.write_all(html.as_bytes())?))?;
+    }
+    let mut out = std::io::BufWriter::new(Stdout::lock());
+    if context.json {
+        output::write_json(&plan, &results, &mut out)?;
+    } else {
+        output::write_tables(&plan, &results, flags.markdown, &mut out)?;
+    }
+    out.flush()?;
+    let mut summary = Summary::default();
+    summary.fact("queries", rows.test.len()).fact("items", rows.scores.cols());
+    summary.rate("searches", searches, took);
+    if let Some(path) = &flags.report {
+        summary.fact("report", path.display().to_string());
+    }
+    summary.print(context, true)?;
+    Ok(Outcome::Done)
+}
+
+fn read_rows(flags: &KnnFlags, context: &Context) -> Result<Rows> {
+    let scores = read_scores(&flags.scores, context)?;
+    let anchors = flags.anchors.within(scores.rows(), "rows")?;
+    let test = flags.test.within(scores.rows(), "rows")?;
+    if anchors.is_empty() || test.is_empty() {
+        return usage("--anchors and --test must hold at least one row each");
+    }
+    if anchors.start < test.end && test.start < anchors.end {
+        return usage(format!(
+            "--anchors {anchors:?} and --test {test:?} share rows; what methods learn from must not be searched"
+        ));
+    }
+    let vectors = match (&flags.query_vectors, &flags.item_vectors, flags.vectors) {
+        (_, _, Some(Vectors::None)) => {
+            flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors none does without them")?;
+            None
+        }
+        (Some(queries), Some(items), _) => {
+            let queries = read_vectors(queries, scores.rows(), "queries", context)?;
+            let items = read_vectors(items, scores.cols(), "items", context)?;
+            Some((queries, Arc::new(items)))
+        }
+        (None, None, None) => None,
+        (None, None, Some(Vectors::Files)) => {
+            return usage("--vectors files needs --query-vectors and --item-vectors");
+        }
+        _ => return usage("--query-vectors and --item-vectors belong together; give both or neither"),
+    };
+    Ok(Rows { scores, vectors, anchors, test })
+}
+
+fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
+    let all = rows.anchors.len();
+    let mut anchor_counts = distinct(&flags.anchor_counts);
+    if let Some(count) = anchor_counts.iter().find(|&&count| count > all as u64) {
+        return usage(format!("--anchor-counts {count}, but --anchors holds {all} rows"));
+    }
+    if anchor_counts.is_empty() {
+        anchor_counts.push(all as u64);
+    }
+    if flags.seeds.is_empty() {
+        return usage("--seeds must name at least one seed");
+    }
+    let number = |values: Vec<u64>| values.into_iter().map(|value| value as usize).collect();
+    Ok(grid::Plan {
+        methods: distinct(&flags.methods),
+        ks: number(distinct(&flags.k)),
+        costs: distinct(&flags.cost),
+        rounds: flags.rounds as usize,
+        seeds: distinct(&flags.seeds),
+        anchor_counts: number(anchor_counts),
+        estimate: flags.estimate || flags.report.is_some(),
+    })
+}
+
+/// Each value once, in the order given.
+fn distinct<T: Clone + PartialEq>(values: &[T]) -> Vec<T> {
+    let mut out: Vec<T> = Vec::with_capacity(values.len());
+    for value in values {
+        if !out.contains(value) {
+            out.push(value.clone());
+        }
+    }
+    out
+}
+
+impl Rows {
+    /// The first `count` anchor rows.
+    fn anchor_set(&self, count: usize) -> Result<AnchorSet> {
+        let rows: Vec<usize> = self.anchors.clone().take(count).collect();
+        let vectors = self
+            .vectors
+            .as_ref()
+            .map(|(queries, items)| (Arc::new(queries.select_rows(&rows)), items.clone()));
+        Ok(AnchorSet::new(Arc::new(self.scores.select_rows(&rows)), vectors)?)
+    }
+
+    /// The rows that are searched.
+    fn test_rows(&self) -> QueryRows {
+        let rows: Vec<usize> = self.test.clone().collect();
+        QueryRows {
+            scores: Arc::new(self.scores.select_rows(&rows)),
+            vectors: self.vectors.as_ref().map(|(queries, _)| Arc::new(queries.select_rows(&rows))),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! ANNCUR, ADACUR and AXN with all their variants: which settings are tried, and how one is made.
+
+use std::sync::Arc;
+
+use loxia_core::Seed;
+
+use super::choose::best_setting;
+use super::{BuildOptions, Built, MethodName};
+use crate::adacur::{Adacur, AdacurSettings, Strategy};
+use crate::anchors::column_means;
+use crate::anncur::{AnchorItems, Anncur, AnncurSettings};
+use crate::axn::{Axn, AxnSettings, factorised_item_vectors};
+use crate::linalg::Dense;
+use crate::row_model::RowModel;
+use crate::{AnchorSet, DualScan, Error, FirstStage, Method, RandomStart, Result, Schedule, Solver};
+
+/// Shares of the budget that buy anchor items.
+const SHARES: [f64; 5] = [0.2, 0.35, 0.5, 0.65, 0.8];
+const ADACUR_RIDGES: [f64; 8] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+const ANNCUR_RIDGES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
+const MIXES: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
+/// Rank of the published comparison's factors.
+const FACTOR_RANK: usize = 100;
+
+pub(super) fn build(
+    name: MethodName,
+    anchors: &AnchorSet,
+    options: &BuildOptions,
+    seeds: &[Seed],
+) -> Result<Vec<Built>> {
+    match name {
+        MethodName::Anncur | MethodName::AnncurPlus | MethodName::AnncurKMeans | MethodName::AnncurDual => {
+            anncur(name, anchors, seeds)
+        }
+        MethodName::Axn | MethodName::AxnDual | MethodName::AxnFactors | MethodName::AxnPlus => {
+            axn(name, anchors, options, seeds)
+        }
+        _ => adacur(name, anchors, options, seeds),
+    }
+}
+
+/// Chooses a setting and makes the method for each seed with it.
+fn chosen<S: Clone>(
+    name: MethodName,
+    anchors: &AnchorSet,
+    seeds: &[Seed],
+    grid: &[S],
+    describe: impl Fn(&S) -> String,
+    mut make: impl FnMut(&AnchorSet, &S, Seed) -> Result<Box<dyn Method>>,
+) -> Result<Vec<Built>> {
+    let setting = best_setting(anchors, grid, name.draws(anchors), &mut make)?;
+    let built =
+        |&seed: &Seed| Ok(Built { method: make(anchors, &setting, seed)?, chosen: describe(&setting) });
+    seeds.iter().map(built).collect()
+}
+
+fn anncur(name: MethodName, anchors: &AnchorSet, seeds: &[Seed]) -> Result<Vec<Built>> {
+    let centre = name == MethodName::AnncurPlus;
+    let solvers: Vec<Solver> = if centre {
+        ANNCUR_RIDGES.map(|relative| Solver::Ridge { relative }).to_vec()
+    } else {
+        vec![Solver::published()]
+    };
+    let grid: Vec<(f64, Solver)> =
+        SHARES.iter().flat_map(|&share| solvers.iter().map(move |&solver| (share, solver))).collect();
+    // Columns of the anchor rows stand in for item vectors.
+    let clustered = match (name, anchors.item_vectors()) {
+        (MethodName::AnncurKMeans, Some(vectors)) => Some(vectors.clone()),
+        (MethodName::AnncurKMeans, None) => Some(Arc::new(anchors.rows().scores.transposed())),
+        _ => None,
+    };
+    let per_query: Option<Arc<dyn FirstStage>> = match name {
+        MethodName::AnncurDual => Some(Arc::new(dual_scan(anchors, "anncur-dual")?)),
+        _ => None,
+    };
+    let mut model = ModelCache::default();
+    let describe = |&(share, solver): &(f64, Solver)| match solver {
+        Solver::MinNorm { .. } => format!("share {share}"),
+        Solver::Ridge { relative } => format!("share {share}, ridge {relative}"),
+    };
+    chosen(name, anchors, seeds, &grid, describe, |anchors, &(share, solver), seed| {
+        let anchor_items = match (&clustered, &per_query) {
+            (Some(vectors), _) => AnchorItems::KMeans(vectors.clone(), seed),
+            (_, Some(first)) => AnchorItems::FirstStage(first.clone()),
+            _ => AnchorItems::Random(seed),
+        };
+        let settings = AnncurSettings { share, anchor_items, solver, centre };
+        Ok(Box::new(Anncur::with_model(model.get(anchors, solver, centre), settings)?))
+    })
+}
+
+fn adacur(
+    name: MethodName,
+    anchors: &AnchorSet,
+    options: &BuildOptions,
+    seeds: &[Seed],
+) -> Result<Vec<Built>> {
+    let centre = name == MethodName::AdacurPlus;
+    let strategy = match name {
+        MethodName::AdacurSoftMax => Strategy::SoftMax { temperature: 1.0 },
+        MethodName::AdacurVariance => Strategy::Variance,
+        _ => Strategy::Top,
+    };
+    let solvers: Vec<Solver> = if centre {
+        ADACUR_RIDGES.map(|relative| Solver::Ridge { relative }).to_vec()
+    } else {
+        vec![Solver::published()]
+    };
+    // Exploring anchor items are of no use in the answer: those strategies need a share for the best guesses.
+    let splits: Vec<Option<f64>> = match name {
+        MethodName::AdacurSplit | MethodName::AdacurVariance => SHARES.map(Some).to_vec(),
+        _ => vec![None],
+    };
+    let grid: Vec<(Option<f64>, Solver)> =
+        splits.iter().flat_map(|&split| solvers.iter().map(move |&solver| (split, solver))).collect();
+    let schedule = Schedule::RemainderLast { rounds: options.rounds };
+    let describe = |&(split, solver): &(Option<f64>, Solver)| match (split, solver) {
+        (Some(split), _) => format!("split {split}"),
+        (None, Solver::Ridge { relative }) => format!("ridge {relative}"),
+        (None, Solver::MinNorm { .. }) => String::new(),
+    };
+    let mut model = ModelCache::default();
+    chosen(name, anchors, seeds, &grid, describe, |anchors, &(split, solver), seed| {
+        let first_stage: Arc<dyn FirstStage> = match name {
+            MethodName::AdacurRandom => Arc::new(RandomStart::new(anchors.items(), seed)),
+            _ => first_stage(anchors, seed),
+        };
+        let schedule = schedule.clone();
+        let settings = AdacurSettings { first_stage, strategy, schedule, split, solver, centre, seed };
+        Ok(Box::new(Adacur::with_model(model.get(anchors, solver, centre), settings)?))
+    })
+}
+
+/// Where AXN's item vectors come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum AxnVectors {
+    Dual,
+    Factors,
+    Centred,
+}
+
+fn axn(name: MethodName, anchors: &AnchorSet, options: &BuildOptions, seeds: &[Seed]) -> Result<Vec<Built>> {
+    let mixes: &[f64] = if anchors.item_vectors().is_some() { &MIXES } else { &MIXES[..1] };
+    let settings = |vectors: AxnVectors, ridges: &[f64]| -> Vec<(AxnVectors, f64, f64)> {
+        ridges.iter().flat_map(|&ridge| mixes.iter().map(move |&mix| (vectors, ridge, mix))).collect()
+    };
+    let dual = || settings(AxnVectors::Dual, &[0.01, 0.1, 0.5]);
+    let factors = || settings(AxnVectors::Factors, &[0.01, 0.1]);
+    let grid = match name {
+        MethodName::AxnDual => {
+            dual_scan(anchors, "axn-dual")?;
+            dual()
+        }
+        MethodName::AxnFactors => factors(),
+        MethodName::AxnPlus => settings(AxnVectors::Centred, &[0.01, 0.03, 0.1, 0.3, 1.0]),
+        _ if anchors.item_vectors().is_some() => [factors(), dual()].concat(),
+        _ => factors(),
+    };
+    let schedule = Schedule::RemainderLast { rounds: options.rounds };
+    let describe = |&(vectors, ridge, mix): &(AxnVectors, f64, f64)| {
+        let source = if vectors == AxnVectors::Dual { "dual encoder" } else { "factors" };
+        format!("{source}, ridge {ridge}, mix {mix}")
+    };
+    let mut cache: Option<(usize, bool, Arc<Dense>)> = None;
+    chosen(name, anchors, seeds, &grid, describe, |anchors, &(vectors, relative, mix), seed| {
+        let item_vectors = match (vectors, anchors.item_vectors()) {
+            (AxnVectors::Dual, Some(item_vectors)) => item_vectors.clone(),
+            _ => {
+                let wanted = (anchors.len(), vectors == AxnVectors::Factors);
+                match &cache {
+                    Some((count, with_mean, made)) if (*count, *with_mean) == wanted => made.clone(),
+                    _ => {
+                        let made = Arc::new(factorised_item_vectors(anchors, FACTOR_RANK, wanted.1)?);
+                        cache.insert((wanted.0, wanted.1, made)).2.clone()
+                    }
+                }
+            }
+        };
+        let settings = AxnSettings {
+            first_stage: first_stage(anchors, seed),
+            schedule: schedule.clone(),
+            solver: Solver::Ridge { relative },
+            mix,
+        };
+        let method = Axn::new(item_vectors, settings)?;
+        Ok(Box::new(match vectors {
+            AxnVectors::Centred => method.centred(Arc::new(column_means(&anchors.rows().scores)))?,
+            AxnVectors::Dual | AxnVectors::Factors => method,
+        }))
+    })
+}
+
+/// The centred rows are the same for all settings of a grid: they are made once for each anchor set.
+#[derive(Default)]
+struct ModelCache(Option<(usize, RowModel)>);
+
+impl ModelCache {
+    fn get(&mut self, anchors: &AnchorSet, solver: Solver, centre: bool) -> RowModel {
+        match &self.0 {
+            Some((count, model)) if *count == anchors.len() => model.with_solver(solver),
+            _ => self.0.insert((anchors.len(), RowModel::new(anchors, solver, centre))).1.clone(),
+        }
+    }
+}
+
+pub(super) fn dual_scan(anchors: &AnchorSet, method: &'static str) -> Result<DualScan> {
+    let vectors = anchors.item_vectors().ok_or(Error::Missing {
+        method,
+        what: "item and query vectors",
+        advice: "give the vectors of a dual encoder or of TF-IDF, or choose a method that works without",
+    })?;
+    Ok(DualScan::new(vectors.clone()))
+}
+
+/// The dual encoder where there is one, else random items.
+fn first_stage(anchors: &AnchorSet, seed: Seed) -> Arc<dyn FirstStage> {
+    match anchors.item_vectors() {
+        Some(vectors) => Arc::new(DualScan::new(vectors.clone())),
+        None => Arc::new(RandomStart::new(anchors.items(), seed)),
+    }
+}

@@ -1,0 +1,91 @@
+//! All methods by name, their constants chosen on anchor rows.
+
+mod choose;
+mod families;
+mod name;
+
+use loxia_core::Seed;
+
+use crate::posterior::{Posterior, PosteriorSettings, choose_settings};
+use crate::{AnchorSet, Exact, Method, Rerank, Result, Schedule};
+
+pub use name::MethodName;
+
+/// What all methods of a comparison share.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildOptions {
+    /// Rounds of the adaptive methods.
+    pub rounds: usize,
+    /// Seed of everything drawn.
+    pub seed: Seed,
+    /// Whether methods that can estimate their recall are calibrated.
+    pub calibrate: bool,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        BuildOptions { rounds: 10, seed: Seed(0), calibrate: false }
+    }
+}
+
+/// A method with the settings that were chosen for it, in words.
+pub struct Built {
+    /// The method.
+    pub method: Box<dyn Method>,
+    /// Its chosen settings, for tables.
+    pub chosen: String,
+}
+
+impl Built {
+    /// A method without settings to choose.
+    fn plain(method: impl Method + 'static) -> Self {
+        Built { method: Box::new(method), chosen: String::new() }
+    }
+}
+
+/// Makes a method from anchor rows, choosing its constants on them.
+///
+/// ```
+/// use loxia_search::{AnchorSet, BuildOptions, MethodName, build, linalg::Dense};
+/// let scores = Dense::from_fn(6, 20, |row, col| ((row + 1) * col % 7) as f32);
+/// let anchors = AnchorSet::new(scores.into(), None).unwrap();
+/// let built = build(MethodName::AdacurRandom, &anchors, &BuildOptions::default()).unwrap();
+/// assert_eq!(built.method.items(), 20);
+/// ```
+pub fn build(name: MethodName, anchors: &AnchorSet, options: &BuildOptions) -> Result<Built> {
+    let mut built = build_for_seeds(name, anchors, options, &[options.seed])?;
+    Ok(built.remove(0))
+}
+
+/// Makes a method once for each seed; its constants are chosen once, for all of them.
+pub fn build_for_seeds(
+    name: MethodName,
+    anchors: &AnchorSet,
+    options: &BuildOptions,
+    seeds: &[Seed],
+) -> Result<Vec<Built>> {
+    let each = |make: &dyn Fn() -> Result<Built>| seeds.iter().map(|_| make()).collect();
+    match name {
+        MethodName::Exact => each(&|| Ok(Built::plain(Exact::new(anchors.items())))),
+        MethodName::Rerank => {
+            each(&|| Ok(Built::plain(Rerank::new(families::dual_scan(anchors, "rerank")?))))
+        }
+        MethodName::Posterior => {
+            let settings = choose_settings(anchors, PosteriorSettings::default())?;
+            let chosen = format!(
+                "transform {}, query ridge {}, noise {}, item kernel {}",
+                settings.transform.map_or("none".to_owned(), |width| format!("log {width}")),
+                settings.query_ridge,
+                settings.noise,
+                settings.item_kernel
+            );
+            let schedule = Schedule::Even { rounds: options.rounds };
+            let mut method = Posterior::fit(anchors, settings)?.with_schedule(schedule);
+            if options.calibrate {
+                method = method.calibrated(anchors)?;
+            }
+            each(&|| Ok(Built { method: Box::new(method.clone()), chosen: chosen.clone() }))
+        }
+        _ => families::build(name, anchors, options, seeds),
+    }
+}
