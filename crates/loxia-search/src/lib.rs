@@ -28,13 +28,16 @@ mod collection;
 mod error;
 mod evaluate;
 mod first_stage;
+mod index;
 mod kmeans;
 mod ledger;
 pub mod linalg;
 mod method;
+mod plane;
 mod posterior;
 mod rerank;
 mod row_model;
+mod scan;
 mod schedule;
 
 pub use adacur::{Adacur, AdacurSettings, Strategy};
@@ -46,6 +49,7 @@ pub use collection::{Collection, MatrixCollection, QueryEncoder, Searcher, TextC
 pub use error::{Error, Result};
 pub use evaluate::recall_grid;
 pub use first_stage::{DualScan, FirstStage, GivenRun, RandomStart};
+pub use index::{BuildTimes, EvaluatedAddition, Index, IndexOptions, IndexSummary, PlaneSummary, Provenance};
 pub use ledger::{Ledger, ScoreItems};
 pub use method::{Exact, Goal, Method, Outcome, QueryView, search_with};
 pub use posterior::{Posterior, PosteriorSettings, choose_settings};
