@@ -30,14 +30,17 @@ mod dual_scan;
 mod error;
 mod evaluate;
 mod first_stage;
+mod index;
 mod kmeans;
 mod ledger;
 mod lexical;
 pub mod linalg;
 mod method;
+mod plane;
 mod posterior;
 mod rerank;
 mod row_model;
+mod scan;
 mod schedule;
 mod score_cache;
 
@@ -52,6 +55,7 @@ pub use dual_scan::{BlockScan, DualScan, normalise_rows};
 pub use error::{Error, Result};
 pub use evaluate::{RowOutcome, recall_grid, search_row};
 pub use first_stage::{FirstStage, GivenRun, RandomStart};
+pub use index::{BuildTimes, EvaluatedAddition, Index, IndexOptions, IndexSummary, PlaneSummary, Provenance};
 pub use ledger::{Ledger, ScoreItems};
 pub use lexical::{Analyser, ItemTexts, TfidfScan, TfidfSettings, TfidfVectors};
 #[cfg(feature = "bm25")]
