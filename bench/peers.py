@@ -26,8 +26,9 @@ class Bench:
         self.log = open(options.log, "w", encoding="utf-8")
         self.cache = self.root / "derived"
         self.cache.mkdir()
-        self.directories, self.remark = models.make(self.root / "models")
+        self.directories, self.remark = models.make(self.root / "models", options.smoke)
         self.words = workloads.Words(self.directories["minilm"])
+        self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
         self.batches = {}
         self.variants, self.versions = {OURS: {"f32": [""], "int8": [""]}}, {}
 
@@ -36,7 +37,7 @@ class Bench:
 
     def pace(self):
         """Seconds, fewest and most repetitions of one workload."""
-        return (4, 3, 5) if self.options.quick else (20, 3, 15)
+        return (0, 2, 2) if self.options.smoke else (4, 3, 5) if self.options.quick else (20, 3, 15)
 
     def start(self, threads):
         """Our worker and one of each library that is there."""
@@ -59,7 +60,7 @@ class Bench:
         one = Contestant(library, variant, precision, worker, model)
         extra = {} if library == OURS else {
             "variant": variant, "library": library, "cache": str(self.cache),
-            "words": self.words.ids, "pairs": model == "cross",
+            "words": self.words.ids, "pairs": model == "cross", "calibration": 8 if self.options.smoke else 64,
         }  # fmt: skip
         try:
             worker.ask(
@@ -87,8 +88,7 @@ class Bench:
 
 def encoder_part(bench, threads):
     """All workloads of token sequences; rows of medians by key."""
-    every = workloads.encoder_workloads(bench.words, bench.options.quick)
-    wanted = [workload for key, workload in every.items() if bench.wants(key)]
+    wanted = [workload for key, workload in bench.workloads.items() if bench.wants(key)]
     results = {}
     if not wanted:
         return results
@@ -115,7 +115,7 @@ def run(options, root):
     bench = Bench(options, root)
     report.head(machine.describe(Path(__file__).parent), bench.remark, machine.is_busy())
     final, rest = {}, {}
-    for threads in (2,) if options.quick else (2, 1):
+    for threads in (2,) if options.quick and not options.smoke else (2, 1):
         rows = encoder_part(bench, threads)
         rest[f"{threads} thread{'s' * (threads > 1)}"] = rows
         if threads == 1:
@@ -138,6 +138,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loxia", type=Path, required=True, help="our release binary")
     parser.add_argument("--quick", action="store_true", help="minutes: less work, two threads only, one batch size")
+    parser.add_argument("--smoke", action="store_true", help="does everything run? tiny models, numbers without meaning")
     parser.add_argument("--only", nargs="+", metavar="KEY", choices=ENCODER_KEYS + OTHER_KEYS, help="these keys alone")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES, help="these peers alone")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, help="torch.compile too [full runs: yes]")
@@ -145,6 +146,7 @@ def parse():
     parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "loxia-peers.log", help="what libraries say")
     parser.add_argument("--keep", type=Path, help="make models here and keep them [default: a temporary directory]")
     options = parser.parse_args()
+    options.quick |= options.smoke
     if options.compile is None:
         options.compile = not options.quick
     if not options.loxia.is_file():

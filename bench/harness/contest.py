@@ -21,8 +21,8 @@ F32_TOLERANCE = 2e-3
 INT8_AGREEMENT = 0.85
 # Between runs, so that threads that still spin for the last engine do not slow the next.
 PAUSE = 0.05
-# A peer that is so much slower than the best one in its warm run is not run again; its single time is shown.
-HOPELESS = 1.4
+# A peer that is so much slower than the fastest in the trial is not repeated; its warm run's time is shown.
+HOPELESS = 1.5
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Contestant:
     agreement: float = 1.0
     walls: list = field(default_factory=list)
     cpus: list = field(default_factory=list)
+    # Fastest run before the repetitions.
+    best: float = 0.0
 
     @property
     def name(self):
@@ -113,16 +115,18 @@ def choose_batches(contestants, workload, known, say):
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
-        one.walls, one.cpus = [took["wall"]], [took["cpu"]]
+        one.walls, one.cpus, one.best = [took["wall"]], [took["cpu"]], min(took["wall"], *times.values())
         kept.append(one)
     return kept
 
 
 def near_the_best(contestants):
-    """Ours, and the peers that may be the best of their precision: a warm run within HOPELESS of it."""
-    peers = [one for one in contestants if one.library != OURS]
-    best = {one.precision: min(other.walls[0] for other in peers if other.precision == one.precision) for one in peers}
-    return [one for one in contestants if one.library == OURS or one.walls[0] <= HOPELESS * best[one.precision]]
+    """Ours, and the peers that may be the best of their precision: a trial within HOPELESS of the fastest."""
+    fastest = {}
+    for one in contestants:
+        if one.library != OURS:
+            fastest[one.precision] = min(one.best, fastest.get(one.precision, one.best))
+    return [one for one in contestants if one.library == OURS or one.best <= HOPELESS * fastest[one.precision]]
 
 
 def repeat(contestants, run, seconds, fewest, most):

@@ -25,7 +25,7 @@ def read_scores(path):
 
 def rerank_part(bench):
     """43 queries x 100 passages from file to file, against CrossEncoder.predict on texts in memory."""
-    queries = 6 if bench.options.quick else 43
+    queries = 3 if bench.options.smoke else 6 if bench.options.quick else 43
     sources = {"check": bench.root / "check.jsonl", "rerank": bench.root / "rerank.jsonl"}
     for (name, path), count in zip(sources.items(), (2, queries)):
         workloads.write_rerank(bench.words, path, count)
@@ -76,7 +76,7 @@ def pairs_of(path):
 
 def avx2_part(bench):
     """f32 without AVX-512 on both sides."""
-    workload = workloads.encoder_workloads(bench.words, bench.options.quick)["minilm_256"]
+    workload = bench.workloads["minilm_256"]
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
     racing = [
@@ -97,7 +97,7 @@ def avx2_part(bench):
 
 def memory_part(bench):
     """Peak resident memory of a fresh process that opens the model and computes minilm_256."""
-    workload = workloads.encoder_workloads(bench.words, bench.options.quick)["minilm_256"]
+    workload = bench.workloads["minilm_256"]
     rows = []
     for library, precision, variant in memory_entries(bench):
         peak = peak_of(bench, library, precision, variant, workload)
