@@ -5,10 +5,11 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from harness import machine, models, process, report, workloads
-from harness.contest import OURS, Contestant, agreeing, choose_batches, medians, ratios, repeat
+from harness.contest import OURS, Contestant, agreeing, choose_batches, medians, near_the_best, ratios, repeat
 from harness.parts import avx2_part, memory_part, rerank_part
 from harness.process import EngineError
 
@@ -25,8 +26,10 @@ class Bench:
         self.log = open(options.log, "w", encoding="utf-8")
         self.cache = self.root / "derived"
         self.cache.mkdir()
-        self.directories, self.remark = models.make(self.root / "models")
+        self.directories, self.remark = models.make(self.root / "models", options.smoke)
         self.words = workloads.Words(self.directories["minilm"])
+        self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
+        self.batches = {}
         self.variants, self.versions = {OURS: {"f32": [""], "int8": [""]}}, {}
 
     def wants(self, key):
@@ -34,7 +37,7 @@ class Bench:
 
     def pace(self):
         """Seconds, fewest and most repetitions of one workload."""
-        return (8, 3, 5) if self.options.quick else (30, 5, 15)
+        return (0, 2, 2) if self.options.smoke else (4, 3, 5) if self.options.quick else (20, 3, 15)
 
     def start(self, threads):
         """Our worker and one of each library that is there."""
@@ -57,7 +60,7 @@ class Bench:
         one = Contestant(library, variant, precision, worker, model)
         extra = {} if library == OURS else {
             "variant": variant, "library": library, "cache": str(self.cache),
-            "words": self.words.ids, "pairs": model == "cross",
+            "words": self.words.ids, "pairs": model == "cross", "calibration": 8 if self.options.smoke else 64,
         }  # fmt: skip
         try:
             worker.ask(
@@ -76,7 +79,7 @@ class Bench:
             for precision in ("f32", "int8"):
                 for variant in self.variants[library].get(precision, []):
                     parallel = variant.endswith(("streams", "throughput"))
-                    slow_to_start = variant == "compile" and not self.options.compile
+                    slow_to_start = variant == "compile" and (threads == 1 or not self.options.compile)
                     if (parallel and threads == 1) or slow_to_start:
                         continue
                     found.append(self.load(worker, library, variant, precision, model, threads))
@@ -85,8 +88,7 @@ class Bench:
 
 def encoder_part(bench, threads):
     """All workloads of token sequences; rows of medians by key."""
-    every = workloads.encoder_workloads(bench.words, bench.options.quick)
-    wanted = [workload for key, workload in every.items() if bench.wants(key)]
+    wanted = [workload for key, workload in bench.workloads.items() if bench.wants(key)]
     results = {}
     if not wanted:
         return results
@@ -97,8 +99,8 @@ def encoder_part(bench, threads):
         if not any(one.library == OURS for one in present):
             raise SystemExit(f"our own outputs for {model} do not agree with PyTorch's: nothing can be compared")
         for workload in (workload for workload in wanted if workload.model == model):
-            racing = choose_batches(present, workload, report.say)
-            repeat(racing, lambda one: one.run(workload), *bench.pace())
+            racing = choose_batches(present, workload, bench.batches, report.say)
+            repeat(near_the_best(racing), lambda one: one.run(workload), *bench.pace())
             results[workload.key] = medians(racing)
             report.table(workload, threads, results[workload.key])
         for one in present:
@@ -109,12 +111,11 @@ def encoder_part(bench, threads):
 
 
 def run(options, root):
+    started = time.monotonic()
     bench = Bench(options, root)
     report.head(machine.describe(Path(__file__).parent), bench.remark, machine.is_busy())
     final, rest = {}, {}
-    for threads in (1, 2):
-        if threads == 1 and options.skip_one_thread:
-            continue
+    for threads in (2,) if options.quick and not options.smoke else (2, 1):
         rows = encoder_part(bench, threads)
         rest[f"{threads} thread{'s' * (threads > 1)}"] = rows
         if threads == 1:
@@ -126,6 +127,7 @@ def run(options, root):
             ratios_found, rest[key] = part(bench)
             final |= ratios_found
     report.versions(bench.versions)
+    report.say(f"took {(time.monotonic() - started) / 60:.0f} minutes; load average now {machine.load()}")
     if options.json:
         Path(options.json).write_text(json.dumps({"machine": machine.describe(root), "versions": bench.versions,
                                                   "ratios": final, "medians": rest}, indent=1))  # fmt: skip
@@ -135,15 +137,16 @@ def run(options, root):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loxia", type=Path, required=True, help="our release binary")
-    parser.add_argument("--quick", action="store_true", help="a couple of minutes: less work, fewer repetitions")
+    parser.add_argument("--quick", action="store_true", help="minutes: less work, two threads only, one batch size")
+    parser.add_argument("--smoke", action="store_true", help="does everything run? tiny models, numbers without meaning")
     parser.add_argument("--only", nargs="+", metavar="KEY", choices=ENCODER_KEYS + OTHER_KEYS, help="these keys alone")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES, help="these peers alone")
-    parser.add_argument("--skip-one-thread", action="store_true", help="leave out the table of one thread")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, help="torch.compile too [full runs: yes]")
     parser.add_argument("--json", type=Path, help="write every median to this file")
     parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "loxia-peers.log", help="what libraries say")
     parser.add_argument("--keep", type=Path, help="make models here and keep them [default: a temporary directory]")
     options = parser.parse_args()
+    options.quick |= options.smoke
     if options.compile is None:
         options.compile = not options.quick
     if not options.loxia.is_file():

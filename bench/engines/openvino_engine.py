@@ -13,14 +13,12 @@ VARIANTS = {
     "int8": ["nncf latency", "nncf throughput", "dynamic latency", "dynamic throughput"],
 }
 
-CALIBRATION_SEQUENCES = 64
 
-
-def calibration(words, pairs):
-    """Sequences like the workloads', from words of their own; `pairs` have a second text."""
+def calibration_data(words, pairs, count):
+    """Sequences like the workloads', drawn by themselves; `pairs` have a second text."""
     stream = np.random.default_rng(7)
     sequences = []
-    for length in stream.integers(32, 257, CALIBRATION_SEQUENCES):
+    for length in stream.integers(32, 257, count):
         text = [int(word) for word in stream.choice(words, length - 2)]
         if pairs:
             text[6] = 102
@@ -39,13 +37,13 @@ def derived(directory, cache, kind, change):
     return kept(cache, directory, kind, make) / "model.xml"
 
 
-def static_int8(directory, cache, words, pairs):
+def static_int8(directory, cache, words, pairs, calibration):
     def change(model):
         import nncf
 
-        data = nncf.Dataset(calibration(words, pairs))
+        data = nncf.Dataset(calibration_data(words, pairs, calibration))
         kind = nncf.ModelType.TRANSFORMER
-        return nncf.quantize(model, data, model_type=kind, subset_size=CALIBRATION_SEQUENCES)
+        return nncf.quantize(model, data, model_type=kind, subset_size=calibration)
 
     return derived(directory, cache, "nncf", change)
 
@@ -60,7 +58,7 @@ def compressed_int8(directory, cache):
 
 
 class OpenVinoModel:
-    def __init__(self, directory, precision, variant, threads, cache, words, pairs):
+    def __init__(self, directory, precision, variant, threads, cache, **calibrating):
         hint = variant.rsplit(" ", 1)[-1]
         settings = {"PERFORMANCE_HINT": hint.upper(), "INFERENCE_NUM_THREADS": threads}
         if precision == "f32":
@@ -68,7 +66,7 @@ class OpenVinoModel:
             settings["INFERENCE_PRECISION_HINT"] = "f32"
             path = exported(directory, cache)
         elif variant.startswith("nncf"):
-            path = static_int8(directory, cache, words, pairs)
+            path = static_int8(directory, cache, **calibrating)
         else:
             settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = "32"
             path = compressed_int8(directory, cache)
@@ -97,8 +95,8 @@ class OpenVinoModel:
         return self.outputs
 
 
-def open_model(*arguments, words, pairs):
-    return OpenVinoModel(*arguments, words, pairs)
+def open_model(*arguments, **calibrating):
+    return OpenVinoModel(*arguments, **calibrating)
 
 
 def versions():

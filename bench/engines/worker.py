@@ -26,7 +26,8 @@ class Worker:
         return {"versions": self.engine.versions(), "variants": self.engine.VARIANTS}
 
     def load(self, command):
-        extra = {"words": command["words"], "pairs": command["pairs"]} if command["library"] == "openvino" else {}
+        wanted = ("words", "pairs", "calibration") if command["library"] == "openvino" else ()
+        extra = {name: command[name] for name in wanted}
         self.models[command["model"]] = self.engine.open_model(
             command["directory"], command["precision"], command["variant"], command["threads"], command["cache"], **extra
         )

@@ -21,6 +21,8 @@ F32_TOLERANCE = 2e-3
 INT8_AGREEMENT = 0.85
 # Between runs, so that threads that still spin for the last engine do not slow the next.
 PAUSE = 0.05
+# A peer that is so much slower than the fastest in the trial is not repeated; its warm run's time is shown.
+HOPELESS = 1.5
 
 
 @dataclass
@@ -36,6 +38,8 @@ class Contestant:
     agreement: float = 1.0
     walls: list = field(default_factory=list)
     cpus: list = field(default_factory=list)
+    # Fastest run before the repetitions.
+    best: float = 0.0
 
     @property
     def name(self):
@@ -91,31 +95,46 @@ def agreeing(contestants, workload, say):
     return kept
 
 
-def choose_batches(contestants, workload, say):
-    """Warms every engine up and finds the batch size it is fastest with; those that fail are left out."""
+def choose_batches(contestants, workload, known, say):
+    """Warms every engine up and finds the batch size it is fastest with; those that fail are left out.
+
+    `known` remembers batch sizes from one thread count to the next.
+    """
     kept = []
     for one in contestants:
+        key = (workload.key, one.precision, one.name)
+        sizes = (None,) if one.library == OURS else (known[key],) if key in known else workload.batches
         times = {}
         try:
-            for batch in workload.batches if one.library != OURS else (None,):
-                one.give(workload, batch)
-                one.run(workload)
-                times[batch] = one.run(workload)["wall"]
-            one.batch = min(times, key=times.get)
+            for size in sizes:
+                one.give(workload, size)
+                times[size] = one.run(workload)["wall"]
+            one.batch = known[key] = min(times, key=times.get)
             one.give(workload, one.batch)
-            one.run(workload)
+            took = one.run(workload)
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
-        one.walls, one.cpus = [], []
+        one.walls, one.cpus, one.best = [took["wall"]], [took["cpu"]], min(took["wall"], *times.values())
         kept.append(one)
     return kept
 
 
+def near_the_best(contestants):
+    """Ours, and the peers that may be the best of their precision: a trial within HOPELESS of the fastest."""
+    fastest = {}
+    for one in contestants:
+        if one.library != OURS:
+            fastest[one.precision] = min(one.best, fastest.get(one.precision, one.best))
+    return [one for one in contestants if one.library == OURS or one.best <= HOPELESS * fastest[one.precision]]
+
+
 def repeat(contestants, run, seconds, fewest, most):
-    """Runs all contestants in random orders until the time is up, and keeps their times."""
+    """Runs all contestants in random orders until the time is up, and keeps these times only."""
     order, stream, started = list(contestants), random.Random(0), time.monotonic()
     rounds = 0
+    for one in order:
+        one.walls, one.cpus = [], []
     while rounds < fewest or (rounds < most and time.monotonic() - started < seconds):
         stream.shuffle(order)
         for one in order:
@@ -123,7 +142,6 @@ def repeat(contestants, run, seconds, fewest, most):
             one.walls.append(took["wall"])
             one.cpus.append(took["cpu"])
         rounds += 1
-    return rounds
 
 
 def medians(contestants):

