@@ -101,6 +101,7 @@ def ndcg(loxia, model, scifact, precision):
 def pair_scores(loxia, data, precision, mentions):
     return loxia.array(
         f"scores-{precision}", "score", "--model", data / "tiny-models" / "emb-cross-encoder",
+        "--variant", "emb", "--layout", "anncur", "--max-query", 64, "--max-item", 64,
         "--data", data / "wordnet-worlds", "--world", "verb.motion", "--split", "test", "--rows", f"0..{mentions}",
         "--precision", precision,
     )  # fmt: skip

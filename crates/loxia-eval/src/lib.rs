@@ -36,6 +36,7 @@
 //! # Ok::<(), loxia_eval::Error>(())
 //! ```
 
+mod correlation;
 mod error;
 mod evaluation;
 mod fusion;
@@ -44,6 +45,7 @@ mod measure;
 mod significance;
 mod trec_layout;
 
+pub use correlation::spearman;
 pub use error::{Error, Result};
 pub use evaluation::{EvalOptions, Evaluation, QueryDifferences, evaluate};
 pub use fusion::{Fusion, Normalisation, fuse};

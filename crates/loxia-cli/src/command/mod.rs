@@ -10,6 +10,7 @@ mod doctor;
 mod embed;
 mod eval;
 mod model;
+mod precision_loss;
 mod rerank;
 mod retrieve;
 mod score;

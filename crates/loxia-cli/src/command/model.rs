@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, Variant};
 
+use super::precision_loss::{self, PrecisionLoss};
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{ModelFlags, OutputFlags};
@@ -58,11 +59,20 @@ pub(crate) struct ConvertFlags {
 }
 
 /// Check a model: tensors, shapes, values, tokenizer against vocabulary, and a score of its own.
+///
+/// With --precision int8 --texts FILE it also measures what that precision costs on your texts: how near
+/// vectors or scores stay to f32, and whether rankings stay the same.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loxia model check --model MODEL_DIR
+  loxia model check --model MODEL_DIR --precision int8 --texts titles.txt")]
 pub(crate) struct CheckFlags {
     /// A directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
     #[arg(long, value_name = "DIR")]
     model: String,
+    /// Texts, one a line (also .gz), to measure the loss of --precision on
+    #[arg(long, value_name = "FILE")]
+    texts: Option<PathBuf>,
     #[command(flatten)]
     model_flags: ModelFlags,
 }
@@ -219,14 +229,23 @@ fn has_safetensors(directory: &Path) -> bool {
 
 fn check(flags: CheckFlags, context: &Context) -> Result<Outcome> {
     let spec = flags.model_flags.spec(&flags.model, context)?;
-    let lines = loxia::model::check(&spec, &flags.model_flags.options())?;
+    let options = flags.model_flags.options();
+    let lines = loxia::model::check(&spec, &options)?;
+    let texts = flags.texts.as_deref();
+    let loss = texts.map(|file| precision_loss::measure(&spec, &options, file, context)).transpose()?;
     if context.json {
-        print_line(serde_json::to_string(&lines)?)?;
+        match &loss {
+            None => print_line(serde_json::to_string(&lines)?)?,
+            Some(loss) => print_line(serde_json::json!({ "checks": lines, "loss": loss }))?,
+        }
     } else {
         let width = lines.iter().map(|line| line.what.len()).max().unwrap_or(0);
         for line in &lines {
             let verdict = if line.ok { "ok   " } else { "WRONG" };
             print_line(format_args!("{verdict}  {:<width$}  {}", line.what, line.found))?;
+        }
+        for line in loss.iter().flat_map(PrecisionLoss::lines) {
+            print_line(line)?;
         }
     }
     let wrong = lines.iter().filter(|line| !line.ok).count();
