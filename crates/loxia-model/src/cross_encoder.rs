@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::digest::{ModelDigest, encoder_files};
 use crate::directory::{ModelDirectory, omits_types};
-use crate::engine::{Engine, Machine, Rows, SEQUENCES_AT_ONCE};
+use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
 use crate::error::{Error, Result};
 use crate::families::{Family, HeadLayer};
 use crate::layout::{BoundLayout, Layout, Prepared, TokenSequence};
@@ -236,6 +236,10 @@ impl CrossEncoder {
         cancel: &Cancel,
     ) -> Result<()> {
         let hidden = self.engine.hidden();
+        let store = |sequence: usize, score: &[f32]| {
+            scores[sequence] = score[0];
+            progress.advance(1);
+        };
         match &self.scoring {
             Scoring::Marks => self.engine.run(
                 sequences,
@@ -243,39 +247,27 @@ impl CrossEncoder {
                     let marks = &sequence.marks;
                     rows.extend([marks.start, marks.end, marks.tag].into_iter().flatten());
                 },
-                |parts, _| {
-                    for Rows { sequence, states } in parts {
-                        scores[*sequence] = mark_score(states, hidden);
-                    }
-                    progress.advance(parts.len() as u64);
-                    Ok(())
-                },
+                |parts| Ok(parts.iter().map(|states| mark_score(states, hidden)).collect()),
+                store,
                 cancel,
             ),
-            Scoring::Head { layers, readout, activation } => {
-                let (mut current, mut next) = (Vec::new(), Vec::new());
-                self.engine.run(
-                    sequences,
-                    |_, rows| rows.push(0),
-                    |parts, states| {
-                        current.clear();
-                        current.extend_from_slice(states);
-                        for layer in layers {
-                            next.clear();
-                            next.resize(parts.len() * layer.outputs(), 0.0);
-                            layer.apply(&current, &mut next)?;
-                            std::mem::swap(&mut current, &mut next);
-                        }
-                        let labels = current.len() / parts.len().max(1);
-                        for (part, logits) in parts.iter().zip(current.chunks_exact(labels)) {
-                            scores[part.sequence] = activation.apply(readout.read(logits));
-                        }
-                        progress.advance(parts.len() as u64);
-                        Ok(())
-                    },
-                    cancel,
-                )
-            }
+            Scoring::Head { layers, readout, activation } => self.engine.run(
+                sequences,
+                |_, rows| rows.push(0),
+                |parts| {
+                    let mut current = parts.concat();
+                    for layer in layers {
+                        let mut next = vec![0.0; parts.len() * layer.outputs()];
+                        layer.apply(&current, &mut next)?;
+                        current = next;
+                    }
+                    let labels = current.len() / parts.len();
+                    let logits = current.chunks_exact(labels);
+                    Ok(logits.map(|logits| activation.apply(readout.read(logits))).collect())
+                },
+                store,
+                cancel,
+            ),
         }
     }
 }

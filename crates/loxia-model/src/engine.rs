@@ -1,10 +1,11 @@
 //! Running many token sequences through an encoder: sorted, batched, in bounded memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loxia_core::Cancel;
 use loxia_nn::{CpuEncoder, EncoderBackend, Kernel, PackedBatch, plan_batches};
 use rayon::ThreadPool;
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::families::PositionRule;
@@ -12,9 +13,9 @@ use crate::layout::TokenSequence;
 use crate::network::{Network, ignores_types};
 use crate::options::{ModelOptions, Precision};
 
-/// Tokens in a batch unless asked otherwise: enough to keep matrix products busy, few enough that the
-/// activations of a base-sized model stay near the caches.
-const TOKEN_BUDGET: usize = 4096;
+/// Tokens in a batch unless asked otherwise: enough that reading the weights costs nothing beside using them, few
+/// enough that the activations of a batch for each thread stay near the caches.
+const TOKEN_BUDGET: usize = 2048;
 
 /// Sequences laid out at once; bounds memory however many are to be computed.
 pub(crate) const SEQUENCES_AT_ONCE: usize = 4096;
@@ -61,14 +62,6 @@ impl Machine {
     }
 }
 
-/// Rows of a batch's result that belong to one sequence.
-pub(crate) struct Rows<'a> {
-    /// Which of the sequences handed in.
-    pub(crate) sequence: usize,
-    /// Its states, row after row.
-    pub(crate) states: &'a [f32],
-}
-
 /// An encoder ready to run.
 pub(crate) struct Engine {
     backend: Box<dyn EncoderBackend>,
@@ -96,55 +89,75 @@ impl Engine {
         self.backend.describe()
     }
 
-    /// Computes the states of `rows` (token indices within a sequence, pushed by the first closure) and hands
-    /// each batch to `consume`: the wanted rows of its sequences, and their states one after the other.
+    /// Computes the states of `rows` (token indices within a sequence, pushed by the first closure). What
+    /// `finish` makes of a batch, the same number of values for each sequence, goes to `store` sequence by
+    /// sequence; batches come in any order.
+    ///
+    /// As long as there is a batch for each thread, each takes one by itself; what is left over is shared.
     pub(crate) fn run(
         &self,
         sequences: &[TokenSequence],
-        rows: impl Fn(&TokenSequence, &mut Vec<u32>),
-        mut consume: impl FnMut(&[Rows<'_>], &[f32]) -> Result<()>,
+        rows: impl Fn(&TokenSequence, &mut Vec<u32>) + Sync,
+        finish: impl Fn(&[&[f32]]) -> Result<Vec<f32>> + Sync,
+        store: impl FnMut(usize, &[f32]) + Send,
         cancel: &Cancel,
     ) -> Result<()> {
-        let hidden = self.hidden();
         let lengths: Vec<usize> = sequences.iter().map(TokenSequence::len).collect();
+        let plans = plan_batches(&lengths, self.token_budget);
+        let store = Mutex::new(store);
+        let run_one = |plan: &Vec<usize>, alone: bool| {
+            cancel.check()?;
+            let values = self.run_batch(sequences, plan, &rows, &finish, alone)?;
+            // A panic elsewhere ends the whole run: what it left half done is not looked at again.
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_each = values.chunks_exact(values.len() / plan.len());
+            plan.iter().zip(of_each).for_each(|(&sequence, values)| (*store)(sequence, values));
+            Ok(())
+        };
+        let threads = rayon::current_num_threads();
+        let even = if threads == 1 { 0 } else { plans.len() / threads * threads };
+        let (for_each, shared) = plans.split_at(even);
+        for_each.par_iter().with_max_len(1).try_for_each(|plan| run_one(plan, true))?;
+        shared.iter().try_for_each(|plan| run_one(plan, false))
+    }
+
+    fn run_batch(
+        &self,
+        sequences: &[TokenSequence],
+        plan: &[usize],
+        rows: &impl Fn(&TokenSequence, &mut Vec<u32>),
+        finish: &impl Fn(&[&[f32]]) -> Result<Vec<f32>>,
+        alone: bool,
+    ) -> Result<Vec<f32>> {
+        let hidden = self.hidden();
         let mut batch = PackedBatch::new();
         let (mut types, mut positions) = (Vec::new(), Vec::new());
-        let (mut wanted, mut local, mut ends, mut states) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for plan in plan_batches(&lengths, self.token_budget) {
-            cancel.check()?;
-            batch.clear();
-            wanted.clear();
-            ends.clear();
-            for &index in &plan {
-                let sequence = &sequences[index];
-                types.clear();
-                types.extend_from_slice(&sequence.types);
-                if self.zero_types {
-                    types.fill(0);
-                }
-                positions.clear();
-                positions.extend_from_slice(&sequence.positions);
-                self.positions.apply(&sequence.ids, &mut positions);
-                let first = batch.push(&sequence.ids, &types, &positions)?;
-                local.clear();
-                rows(sequence, &mut local);
-                wanted.extend(local.iter().map(|row| first + row));
-                ends.push(wanted.len());
+        let (mut wanted, mut local, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for &index in plan {
+            let sequence = &sequences[index];
+            types.clear();
+            types.extend_from_slice(&sequence.types);
+            if self.zero_types {
+                types.fill(0);
             }
-            states.clear();
-            states.resize(wanted.len() * hidden, 0.0);
-            self.backend.forward(&batch, &wanted, &mut states)?;
-            let starts = std::iter::once(0).chain(ends.iter().copied());
-            let parts: Vec<Rows<'_>> = plan
-                .iter()
-                .zip(starts.zip(&ends))
-                .map(|(&sequence, (start, &end))| Rows {
-                    sequence,
-                    states: &states[start * hidden..end * hidden],
-                })
-                .collect();
-            consume(&parts, &states)?;
+            positions.clear();
+            positions.extend_from_slice(&sequence.positions);
+            self.positions.apply(&sequence.ids, &mut positions);
+            let first = batch.push(&sequence.ids, &types, &positions)?;
+            local.clear();
+            rows(sequence, &mut local);
+            wanted.extend(local.iter().map(|row| first + row));
+            ends.push(wanted.len());
         }
-        Ok(())
+        let mut states = vec![0.0; wanted.len() * hidden];
+        if alone {
+            self.backend.forward_alone(&batch, &wanted, &mut states)?;
+        } else {
+            self.backend.forward(&batch, &wanted, &mut states)?;
+        }
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let parts: Vec<&[f32]> =
+            starts.zip(&ends).map(|(start, &end)| &states[start * hidden..end * hidden]).collect();
+        finish(&parts)
     }
 }

@@ -371,17 +371,15 @@ impl Tower {
         cancel: &Cancel,
     ) -> Result<()> {
         let hidden = self.engine.hidden();
-        let (mut current, mut next) = (Vec::new(), Vec::new());
         self.engine.run(
             sequences,
             |sequence, rows| {
                 push_rows(self.pooling, side, sequence, skip, rows);
             },
-            |parts, _| {
-                current.clear();
-                current.resize(parts.len() * hidden, 0.0);
-                for (part, vector) in parts.iter().zip(current.chunks_exact_mut(hidden)) {
-                    pool(self.pooling, part.states, vector);
+            |parts| {
+                let mut current = vec![0.0; parts.len() * hidden];
+                for (states, vector) in parts.iter().zip(current.chunks_exact_mut(hidden)) {
+                    pool(self.pooling, states, vector);
                 }
                 for step in &self.steps {
                     match step {
@@ -390,20 +388,17 @@ impl Tower {
                             current.chunks_exact_mut(width).for_each(normalize);
                         }
                         PostStep::Dense(dense) => {
-                            next.clear();
-                            next.resize(parts.len() * dense.outputs(), 0.0);
+                            let mut next = vec![0.0; parts.len() * dense.outputs()];
                             dense.apply(&current, &mut next)?;
-                            std::mem::swap(&mut current, &mut next);
+                            current = next;
                         }
                     }
                 }
-                let width = current.len() / parts.len();
-                for (part, vector) in parts.iter().zip(current.chunks_exact(width)) {
-                    let at = part.sequence * self.dim;
-                    vectors[at..at + self.dim].copy_from_slice(&vector[..self.dim]);
-                }
-                progress.advance(parts.len() as u64);
-                Ok(())
+                Ok(current)
+            },
+            |sequence, vector| {
+                vectors[sequence * self.dim..][..self.dim].copy_from_slice(&vector[..self.dim]);
+                progress.advance(1);
             },
             cancel,
         )

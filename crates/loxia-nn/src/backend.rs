@@ -11,6 +11,11 @@ pub trait EncoderBackend: Send + Sync {
     /// `out`, `[rows.len()][hidden]`.
     fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()>;
 
+    /// The same without sharing work among threads, for callers that compute several batches at once.
+    fn forward_alone(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        self.forward(batch, rows, out)
+    }
+
     /// Shape of the encoder.
     fn shape(&self) -> &EncoderShape;
 

@@ -21,8 +21,10 @@ pub struct Dense {
     activation: Activation,
 }
 
-/// Rows of one task; larger inputs are shared among threads.
+/// Rows of one task.
 const ROWS: usize = 96;
+/// More rows than this are shared among threads; a head's few hundred are done sooner by one.
+const SHARED_ROWS: usize = 1024;
 
 impl Dense {
     /// Packs a map for a kernel.
@@ -44,7 +46,7 @@ impl Dense {
             let expected = rows * outputs;
             return Err(Error::Length { what: "output of a dense layer", found: out.len(), expected });
         }
-        if rows <= ROWS {
+        if rows <= SHARED_ROWS {
             self.isa.product_f32(input, &self.packed, self.activation, out);
         } else {
             out.par_chunks_mut(ROWS * outputs)

@@ -90,11 +90,7 @@ pub(crate) fn measure(
     let exact = ModelOptions { precision: Some(Precision::F32), ..options.clone() };
     let dual = loxia::model::inspect(spec, options)?.variant == Variant::Dual;
     let work = Work { spec, lines: &lines, queries: &queries, context };
-    let (mut loss, values) = if dual {
-        work.dual(&exact, options)?
-    } else {
-        work.cross(&exact, options)?
-    };
+    let (mut loss, values) = if dual { work.dual(&exact, options)? } else { work.cross(&exact, options)? };
     loss.precision = precision;
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].1.total_cmp(&values[b].1));
@@ -140,7 +136,8 @@ impl Work<'_> {
             let others = vectors.chunks_exact(dim).enumerate().filter(|(place, _)| *place != query);
             others.map(|(_, item)| dot(of_query, item)).collect()
         };
-        let compared = self.queries.iter().map(|&query| compare(&scores(&exact, query), &scores(&other, query)));
+        let compared =
+            self.queries.iter().map(|&query| compare(&scores(&exact, query), &scores(&other, query)));
         let mut loss = self.loss(compared.collect());
         loss.cosine = Some(Spread::of(&cosines));
         Ok((loss, cosines.into_iter().enumerate().collect()))
@@ -168,8 +165,11 @@ impl Work<'_> {
         };
         let (exact, other) = (score(exact)?, score(other)?);
         bar.finish();
-        let compared: Vec<Compared> =
-            exact.chunks_exact(partners).zip(other.chunks_exact(partners)).map(|(a, b)| compare(a, b)).collect();
+        let compared: Vec<Compared> = exact
+            .chunks_exact(partners)
+            .zip(other.chunks_exact(partners))
+            .map(|(a, b)| compare(a, b))
+            .collect();
         let values = self.queries.iter().zip(&compared).map(|(&query, compared)| (query, compared.spearman));
         let values = values.collect();
         let mut loss = self.loss(compared);

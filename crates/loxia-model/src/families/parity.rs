@@ -63,6 +63,7 @@ fn check(directory: &Path, kernel: Kernel) {
             .run(
                 &[sequence],
                 |sequence, rows| rows.extend(0..sequence.len() as u32),
+                |parts| Ok(parts.concat()),
                 |_, states| {
                     assert_eq!(states.len(), pair.states.len());
                     let apart =
@@ -73,7 +74,6 @@ fn check(directory: &Path, kernel: Kernel) {
                         directory.display(),
                         kernel.name()
                     );
-                    Ok(())
                 },
                 &Cancel::new(),
             )

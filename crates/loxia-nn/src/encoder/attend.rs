@@ -28,8 +28,8 @@ pub(super) struct AttentionPlan {
 }
 
 impl AttentionPlan {
-    /// For these tokens of a batch, in this order.
-    pub(super) fn new(batch: &PackedBatch, tokens: impl Iterator<Item = u32>) -> Self {
+    /// For these tokens of a batch, in this order, on some threads.
+    pub(super) fn new(batch: &PackedBatch, tokens: impl Iterator<Item = u32>, threads: usize) -> Self {
         let mut parts: Vec<Part> = Vec::new();
         let mut places = Vec::new();
         for (row, token) in tokens.enumerate() {
@@ -45,7 +45,6 @@ impl AttentionPlan {
                 places.push((token - part.start) as u32);
             }
         }
-        let threads = rayon::current_num_threads();
         if threads > 1 {
             // Long sequences are cut where the threads would otherwise wait for one another.
             let share = places.len().div_ceil(2 * threads).max(FEWEST_ROWS);
@@ -88,7 +87,7 @@ impl AttentionPlan {
             pieces.push((part, piece));
             rest = behind;
         }
-        if pieces.len() == 1 || rayon::current_num_threads() == 1 {
+        if pieces.len() == 1 || run.threads == 1 {
             pieces.into_iter().for_each(|(part, piece)| attend(part, piece));
         } else {
             pieces.into_par_iter().for_each(|(part, piece)| attend(part, piece));

@@ -137,10 +137,10 @@ impl CpuEncoder {
     /// Hidden states of all tokens after the embeddings and after each layer, `[tokens][hidden]` each.
     pub fn all_states(&self, batch: &PackedBatch) -> Result<Vec<Vec<f32>>> {
         self.check(batch)?;
-        let run = self.run(None);
+        let run = self.run(None, rayon::current_num_threads());
         Ok(self.batches.with(|scratch| {
             self.embed(run, batch, &mut scratch.states);
-            let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32);
+            let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32, run.threads);
             let mut all = vec![scratch.states.to_vec()];
             for layer in &self.layers {
                 self.advance(run, layer, batch, &plan, scratch);
@@ -158,7 +158,7 @@ impl CpuEncoder {
         out: &mut [f32],
         profile: &Profile,
     ) -> Result<()> {
-        self.forward_with(batch, rows, out, Some(profile))
+        self.forward_with(batch, rows, out, Some(profile), rayon::current_num_threads())
     }
 
     /// Frees the scratch memory kept between calls.
@@ -173,8 +173,8 @@ impl CpuEncoder {
         self.batches.bytes() + self.blocks.bytes() + self.attention.bytes()
     }
 
-    fn run<'a>(&'a self, profile: Option<&'a Profile>) -> Run<'a> {
-        Run { isa: self.isa, shape: &self.shape, profile }
+    fn run<'a>(&'a self, profile: Option<&'a Profile>, threads: usize) -> Run<'a> {
+        Run { isa: self.isa, shape: &self.shape, profile, threads }
     }
 
     fn check(&self, batch: &PackedBatch) -> Result<()> {
@@ -196,6 +196,7 @@ impl CpuEncoder {
         rows: &[u32],
         out: &mut [f32],
         profile: Option<&Profile>,
+        threads: usize,
     ) -> Result<()> {
         let hidden = self.shape.hidden;
         if out.len() != rows.len() * hidden {
@@ -209,7 +210,7 @@ impl CpuEncoder {
         if rows.is_empty() {
             return Ok(());
         }
-        let run = self.run(profile);
+        let run = self.run(profile, threads);
         self.batches.with(|scratch| {
             self.embed(run, batch, &mut scratch.states);
             let copy_rows = |states: &[f32], out: &mut [f32]| {
@@ -221,11 +222,11 @@ impl CpuEncoder {
                 return copy_rows(&scratch.states, out);
             };
             if !earlier.is_empty() {
-                let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32);
+                let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32, run.threads);
                 earlier.iter().for_each(|layer| self.advance(run, layer, batch, &plan, scratch));
             }
             copy_rows(&scratch.states, out);
-            let plan = AttentionPlan::new(batch, rows.iter().copied());
+            let plan = AttentionPlan::new(batch, rows.iter().copied(), run.threads);
             let BatchScratch { states, projected, queries, attended } = scratch;
             self.attend(run, last, batch, &plan, (states, out), (projected, queries), attended);
             self.finish(run, last, attended, out);
@@ -236,7 +237,7 @@ impl CpuEncoder {
     fn embed(&self, run: Run<'_>, batch: &PackedBatch, states: &mut Buffer) {
         let hidden = self.shape.hidden;
         let states = states.sized(batch.tokens() * hidden);
-        for_blocks(batch.tokens(), hidden, states, |first, states| {
+        for_blocks(run.threads, batch.tokens(), hidden, states, |first, states| {
             self.blocks.with(|block| {
                 timed(run.profile, Work::Embeddings, || {
                     self.embeddings.embed(self.isa, batch, first, &mut block.intermediate, states);
@@ -275,7 +276,7 @@ impl CpuEncoder {
         let project = |states: &[f32], weights: &crate::kernels::Weights, out: &mut Buffer| {
             let width = weights.outputs();
             let rows = states.len() / hidden;
-            for_blocks(rows, width, out.sized(rows * width), |first, out| {
+            for_blocks(run.threads, rows, width, out.sized(rows * width), |first, out| {
                 let states = &states[first * hidden..][..out.len() / width * hidden];
                 self.blocks.with(|block| run.project(states, weights, block, out));
             });
@@ -299,7 +300,7 @@ impl CpuEncoder {
 
     fn finish(&self, run: Run<'_>, layer: &Layer, attended: &[f32], states: &mut [f32]) {
         let hidden = self.shape.hidden;
-        for_blocks(states.len() / hidden, hidden, states, |first, states| {
+        for_blocks(run.threads, states.len() / hidden, hidden, states, |first, states| {
             let attended = &attended[first * hidden..][..states.len()];
             self.blocks.with(|block| layer.finish(run, attended, states, block));
         });
@@ -308,7 +309,11 @@ impl CpuEncoder {
 
 impl EncoderBackend for CpuEncoder {
     fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
-        self.forward_with(batch, rows, out, None)
+        self.forward_with(batch, rows, out, None, rayon::current_num_threads())
+    }
+
+    fn forward_alone(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        self.forward_with(batch, rows, out, None, 1)
     }
 
     fn shape(&self) -> &EncoderShape {
@@ -333,8 +338,13 @@ const BLOCK_ROWS: usize = 96;
 const ROW_STEP: usize = 24;
 
 /// Runs `work(first row, rows)` over blocks of `rows`, on several threads when there are several blocks.
-fn for_blocks(rows: usize, width: usize, data: &mut [f32], work: impl Fn(usize, &mut [f32]) + Sync) {
-    let threads = rayon::current_num_threads();
+fn for_blocks(
+    threads: usize,
+    rows: usize,
+    width: usize,
+    data: &mut [f32],
+    work: impl Fn(usize, &mut [f32]) + Sync,
+) {
     // With few rows for many threads, smaller blocks; three for each thread even out their differences.
     let block = match threads {
         1 => BLOCK_ROWS,

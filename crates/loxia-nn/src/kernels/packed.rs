@@ -54,7 +54,14 @@ impl Packed {
     }
 
     /// The panels in order, each `[inputs][width]`, with their biases, `[width]`.
-    pub(crate) fn panels(&self) -> impl Iterator<Item = (&[f32], &[f32])> {
+    pub(crate) fn panels(&self) -> impl ExactSizeIterator<Item = (&[f32], &[f32])> {
         self.panels.chunks_exact(self.width * self.inputs).zip(self.bias.chunks_exact(self.width))
+    }
+
+    /// One panel and its biases.
+    #[cfg(any(test, target_arch = "x86_64"))]
+    pub(crate) fn panel(&self, index: usize) -> (&[f32], &[f32]) {
+        let size = self.width * self.inputs;
+        (&self.panels[index * size..][..size], &self.bias[index * self.width..][..self.width])
     }
 }

@@ -1,7 +1,9 @@
 //! Matrix products with packed weights.
 //!
-//! For each pass over a part of the inputs: for each panel, all tiles of rows. The panel's part stays in the
-//! first cache and the rows in the second. Between passes the sums wait in the output.
+//! The inputs are cut into parts so that a panel's part stays in the first cache while all tiles of rows use it;
+//! between parts the sums wait in the output. Where the rows fit the second cache the parts of one panel follow
+//! one another, so that little output is under way; where they do not, all panels of one part do, so that the
+//! rows' part is read from far away once. The sums are the same chains of additions either way.
 
 use super::elementwise::activate;
 use super::tile::{accumulate, for_rows};
@@ -28,34 +30,57 @@ impl Task for Product<'_> {
     }
 }
 
+/// Bytes of rows that may be expected to stay in the second cache beside panels and sums.
+const ROWS_IN_CACHE: usize = 320 << 10;
+
 #[inline(always)]
-fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: Product<'_>) {
-    let (inputs, outputs) = (work.weights.inputs(), work.weights.outputs());
-    let width = VECTORS * S::LANES;
+fn by_panels<S: Simd, const VECTORS: usize>(simd: S, mut work: Product<'_>) {
+    let inputs = work.weights.inputs();
     let depth = inputs.div_ceil(inputs.div_ceil(S::DEPTH));
-    let mut from = 0;
-    while from < inputs {
-        let to = inputs.min(from + depth);
-        for (index, (panel, bias)) in work.weights.panels().enumerate() {
-            let first = index * width;
-            let columns = first..outputs.min(first + width);
-            let pass = Pass {
-                panel: &panel[from * width..to * width],
-                bias: (to == inputs).then_some(bias),
-                fresh: from == 0,
-                columns: columns.clone(),
-                outputs,
-            };
-            let tiles = work.input.chunks(S::TILE_ROWS * inputs);
-            for (input, out) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)) {
-                let rows = Rows { values: &input[from..], stride: inputs };
-                for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
-            }
-            if to == inputs {
-                activate(simd, work.activation, work.out, outputs, columns);
+    let panels = work.weights.panels().len();
+    if size_of_val(work.input) <= ROWS_IN_CACHE {
+        for index in 0..panels {
+            for from in (0..inputs).step_by(depth) {
+                run_pass::<S, VECTORS>(simd, &mut work, index, from..inputs.min(from + depth));
             }
         }
-        from = to;
+    } else {
+        for from in (0..inputs).step_by(depth) {
+            for index in 0..panels {
+                run_pass::<S, VECTORS>(simd, &mut work, index, from..inputs.min(from + depth));
+            }
+        }
+    }
+}
+
+/// All tiles of rows with a part of one panel.
+#[inline(always)]
+fn run_pass<S: Simd, const VECTORS: usize>(
+    simd: S,
+    work: &mut Product<'_>,
+    index: usize,
+    part: std::ops::Range<usize>,
+) {
+    let (inputs, outputs) = (work.weights.inputs(), work.weights.outputs());
+    let width = VECTORS * S::LANES;
+    let (panel, bias) = work.weights.panel(index);
+    let first = index * width;
+    let columns = first..outputs.min(first + width);
+    let last = part.end == inputs;
+    let pass = Pass {
+        panel: &panel[part.start * width..part.end * width],
+        bias: last.then_some(bias),
+        fresh: part.start == 0,
+        columns: columns.clone(),
+        outputs,
+    };
+    let tiles = work.input.chunks(S::TILE_ROWS * inputs);
+    for (input, out) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)) {
+        let rows = Rows { values: &input[part.start..], stride: inputs };
+        for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
+    }
+    if last {
+        activate(simd, work.activation, work.out, outputs, columns);
     }
 }
 
