@@ -68,7 +68,8 @@ def recall(exact, found, k):
 
 def titles(scifact, path):
     """SciFact's titles as a file of items."""
-    with gzip.open(scifact / "corpus.jsonl.gz", "rt", encoding="utf-8") as corpus, open(path, "w", encoding="utf-8") as out:
+    corpus = gzip.open(scifact / "corpus.jsonl.gz", "rt", encoding="utf-8")
+    with corpus, open(path, "w", encoding="utf-8") as out:
         for line in corpus:
             document = json.loads(line)
             print(json.dumps({"_id": document["_id"], "text": document["title"]}), file=out)
@@ -132,7 +133,8 @@ def main():
         cosine = float(np.concatenate([cosines(items, items_other), cosines(queries, queries_other)]).mean())
         bar("mean cosine to f32, SciFact titles and queries", cosine, cosine >= COSINE, f"at least {COSINE}")
         correlation = float(spearman(queries @ items.T, queries_other @ items_other.T).mean())
-        bar("mean Spearman within a query, SciFact titles", correlation, correlation >= SPEARMAN, f"at least {SPEARMAN}")
+        name = "mean Spearman within a query, SciFact titles"
+        bar(name, correlation, correlation >= SPEARMAN, f"at least {SPEARMAN}")
         scores, scores_other = (pair_scores(loxia, options.data, name, options.mentions) for name in ("f32", other))
         found = recall(scores, scores_other, TOP)
         name = f"recall of the f32 top {TOP}, {len(scores)} verb.motion mentions"

@@ -1,8 +1,8 @@
 """Ours against PyTorch, ONNX Runtime, OpenVINO and sentence-transformers on this machine. See README.md."""
 
 import argparse
+import contextlib
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -30,7 +30,7 @@ class Bench:
         self.words = workloads.Words(self.directories["minilm"])
         self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
         self.batches = {}
-        self.variants, self.versions = {OURS: {"f32": [""], "int8": [""]}}, {}
+        self.variants, self.versions = {}, {}
 
     def wants(self, key):
         return not self.options.only or key in self.options.only
@@ -73,10 +73,11 @@ class Bench:
         return one
 
     def contestants(self, workers, model, threads):
-        """Every engine, precision and variant that opens this model."""
-        found = []
+        """Every engine, precision and variant that opens this model; peers only in precisions that ours has."""
+        mine = [self.load(workers[OURS], OURS, "", precision, model, threads) for precision in ("f32", "int8")]
+        found = [one for one in mine if one]
         for library, worker in workers.items():
-            for precision in ("f32", "int8"):
+            for precision in (one.precision for one in mine if one and library != OURS):
                 for variant in self.variants[library].get(precision, []):
                     parallel = variant.endswith(("streams", "throughput"))
                     slow_to_start = variant == "compile" and (threads == 1 or not self.options.compile)
@@ -100,11 +101,12 @@ def encoder_part(bench, threads):
             raise SystemExit(f"our own outputs for {model} do not agree with PyTorch's: nothing can be compared")
         for workload in (workload for workload in wanted if workload.model == model):
             racing = choose_batches(present, workload, bench.batches, report.say)
-            repeat(near_the_best(racing), lambda one: one.run(workload), *bench.pace())
+            repeat(near_the_best(racing), lambda one: one.run(workload), report.say, *bench.pace())
             results[workload.key] = medians(racing)
             report.table(workload, threads, results[workload.key])
         for one in present:
-            one.worker.ask(do="drop", model=one.slot)
+            with contextlib.suppress(EngineError):  # said when its process ended
+                one.worker.ask(do="drop", model=one.slot)
     for worker in workers.values():
         worker.close()
     return results
@@ -113,7 +115,8 @@ def encoder_part(bench, threads):
 def run(options, root):
     started = time.monotonic()
     bench = Bench(options, root)
-    report.head(machine.describe(Path(__file__).parent), bench.remark, machine.is_busy())
+    facts = machine.describe(Path(__file__).parent)
+    report.head(facts, bench.remark, machine.is_busy())
     final, rest = {}, {}
     for threads in (2,) if options.quick and not options.smoke else (2, 1):
         rows = encoder_part(bench, threads)
@@ -121,7 +124,8 @@ def run(options, root):
         if threads == 1:
             report.one_thread({key: ratios(found, "cpu") for key, found in rows.items()})
         else:
-            final |= {f"{key}_{one}": ratio for key, found in rows.items() for one, ratio in ratios(found, "wall").items()}
+            for key, found in rows.items():
+                final |= {f"{key}_{precision}": ratio for precision, ratio in ratios(found, "wall").items()}
     for key, part in (("rerank", rerank_part), ("avx2_minilm_256", avx2_part), ("memory", memory_part)):
         if bench.wants(key):
             ratios_found, rest[key] = part(bench)
@@ -129,8 +133,8 @@ def run(options, root):
     report.versions(bench.versions)
     report.say(f"took {(time.monotonic() - started) / 60:.0f} minutes; load average now {machine.load()}")
     if options.json:
-        Path(options.json).write_text(json.dumps({"machine": machine.describe(root), "versions": bench.versions,
-                                                  "ratios": final, "medians": rest}, indent=1))  # fmt: skip
+        everything = {"machine": facts, "versions": bench.versions, "ratios": final, "medians": rest}
+        options.json.write_text(json.dumps(everything, indent=1))
     print(json.dumps({key: float(f"{ratio:.3g}") for key, ratio in final.items()}))
 
 
@@ -138,17 +142,20 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loxia", type=Path, required=True, help="our release binary")
     parser.add_argument("--quick", action="store_true", help="minutes: less work, two threads only, one batch size")
-    parser.add_argument("--smoke", action="store_true", help="does everything run? tiny models, numbers without meaning")
+    parser.add_argument("--smoke", action="store_true", help="does everything run? numbers mean nothing")
     parser.add_argument("--only", nargs="+", metavar="KEY", choices=ENCODER_KEYS + OTHER_KEYS, help="these keys alone")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES, help="these peers alone")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, help="torch.compile too [full runs: yes]")
     parser.add_argument("--json", type=Path, help="write every median to this file")
-    parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "loxia-peers.log", help="what libraries say")
-    parser.add_argument("--keep", type=Path, help="make models here and keep them [default: a temporary directory]")
+    log = Path(tempfile.gettempdir()) / "loxia-peers.log"
+    parser.add_argument("--log", type=Path, default=log, help=f"what libraries say [{log}]")
+    parser.add_argument("--keep", type=Path, help="make models in this new directory and keep them")
     options = parser.parse_args()
     options.quick |= options.smoke
     if options.compile is None:
         options.compile = not options.quick
+    if options.keep and options.keep.exists():
+        parser.error(f"{options.keep} exists; --keep makes a new directory")
     if not options.loxia.is_file():
         parser.error(f"{options.loxia} is no program; build it with cargo build --release")
     options.loxia = options.loxia.resolve()
@@ -158,7 +165,6 @@ def parse():
 def main():
     options = parse()
     if options.keep:
-        shutil.rmtree(options.keep, ignore_errors=True)
         options.keep.mkdir(parents=True)
         run(options, options.keep)
     else:

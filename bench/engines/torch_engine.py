@@ -4,7 +4,7 @@ import torch
 
 from .plain_bert import load
 
-VARIANTS = {"f32": ["eager", "compile"], "int8": ["dynamic"]}
+VARIANTS = {"f32": ["sdpa", "compile"], "int8": ["dynamic"]}
 
 
 class TorchModel:

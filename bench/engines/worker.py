@@ -28,9 +28,8 @@ class Worker:
     def load(self, command):
         wanted = ("words", "pairs", "calibration") if command["library"] == "openvino" else ()
         extra = {name: command[name] for name in wanted}
-        self.models[command["model"]] = self.engine.open_model(
-            command["directory"], command["precision"], command["variant"], command["threads"], command["cache"], **extra
-        )
+        given = [command[name] for name in ("directory", "precision", "variant", "threads", "cache")]
+        self.models[command["model"]] = self.engine.open_model(*given, **extra)
         return {}
 
     def workload(self, command):
@@ -55,7 +54,7 @@ class Worker:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         answer = {"wall": wall, "cpu": cpu}
         if command.get("values"):
-            values = np.concatenate([np.asarray(output, dtype=np.float32).reshape(-1, width(output)) for output in outputs])
+            values = np.concatenate([np.asarray(output, np.float32).reshape(len(output), -1) for output in outputs])
             ordered = np.empty_like(values)
             ordered[rows if rows is not None else np.arange(count)] = values
             answer["values"] = ordered.reshape(-1).tolist()
@@ -68,10 +67,6 @@ class Worker:
         with open("/proc/self/status", encoding="ascii") as status:
             fields = dict(line.split(":", 1) for line in status)
         return {name: int(fields[key].split()[0]) * 1024 for name, key in (("peak", "VmHWM"), ("now", "VmRSS"))}
-
-
-def width(output):
-    return output.shape[1] if output.ndim == 2 else 1
 
 
 def main():

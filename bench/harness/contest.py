@@ -38,8 +38,9 @@ class Contestant:
     agreement: float = 1.0
     walls: list = field(default_factory=list)
     cpus: list = field(default_factory=list)
-    # Fastest run before the repetitions.
+    # Fastest run before the repetitions, and whether there were any.
     best: float = 0.0
+    repeated: bool = False
 
     @property
     def name(self):
@@ -52,7 +53,8 @@ class Contestant:
 
     def give(self, workload, batch):
         """Sends a workload; rectangular engines get it cut into batches."""
-        extra = {} if self.library == OURS else {"batch": batch, "order": workload.order, "separator": workload.separator}
+        cut = {"batch": batch, "order": workload.order, "separator": workload.separator}
+        extra = {} if self.library == OURS else cut
         self.worker.ask(do="workload", workload=workload.key, model=self.slot, ids=workload.sequences, **extra)
 
     def run(self, workload, **extra):
@@ -115,7 +117,8 @@ def choose_batches(contestants, workload, known, say):
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
-        one.walls, one.cpus, one.best = [took["wall"]], [took["cpu"]], min(took["wall"], *times.values())
+        one.walls, one.cpus, one.repeated = [took["wall"]], [took["cpu"]], False
+        one.best = min(took["wall"], *times.values())
         kept.append(one)
     return kept
 
@@ -129,38 +132,51 @@ def near_the_best(contestants):
     return [one for one in contestants if one.library == OURS or one.best <= HOPELESS * fastest[one.precision]]
 
 
-def repeat(contestants, run, seconds, fewest, most):
-    """Runs all contestants in random orders until the time is up, and keeps these times only."""
+def repeat(contestants, run, say, seconds, fewest, most):
+    """Runs all contestants in random orders until the time is up, and keeps these times only.
+
+    A peer that fails on the way keeps no time; ours must not fail.
+    """
     order, stream, started = list(contestants), random.Random(0), time.monotonic()
     rounds = 0
     for one in order:
-        one.walls, one.cpus = [], []
+        one.walls, one.cpus, one.repeated = [], [], True
     while rounds < fewest or (rounds < most and time.monotonic() - started < seconds):
         stream.shuffle(order)
-        for one in order:
-            took = run(one)
+        for one in list(order):
+            try:
+                took = run(one)
+            except EngineError as error:
+                if one.library == OURS:
+                    raise
+                say(f"dropped: {one.precision} {one.name}: {error}")
+                order.remove(one)
+                one.walls, one.cpus = [], []
+                continue
             one.walls.append(took["wall"])
             one.cpus.append(took["cpu"])
         rounds += 1
 
 
 def medians(contestants):
-    """Median wall and CPU seconds by (precision, name), with batch size and agreement."""
+    """Median wall and CPU seconds of everyone who ran, with batch size and agreement."""
     return [
         {
             "precision": one.precision, "engine": one.name, "batch": one.batch, "agreement": one.agreement,
-            "wall": statistics.median(one.walls), "cpu": statistics.median(one.cpus), "runs": len(one.walls),
+            "wall": statistics.median(one.walls), "cpu": statistics.median(one.cpus), "runs": len(one.walls), "repeated": one.repeated,
         }
         for one in contestants
+        if one.walls
     ]  # fmt: skip
 
 
 def ratios(rows, clock):
-    """Best peer's time over ours, by precision; a precision one side lacks has none."""
+    """Best repeated peer's figure over ours, by precision; a precision one side lacks has none."""
     found = {}
     for precision in ("f32", "int8"):
-        mine = [row[clock] for row in rows if row["precision"] == precision and row["engine"] == OURS]
-        peers = [row[clock] for row in rows if row["precision"] == precision and row["engine"] != OURS]
+        counted = [row for row in rows if row["precision"] == precision and row.get("repeated", True)]
+        mine = [row[clock] for row in counted if row["engine"] == OURS]
+        peers = [row[clock] for row in counted if row["engine"] != OURS]
         if mine and peers:
             found[precision] = min(peers) / mine[0]
     return found

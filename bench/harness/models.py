@@ -168,7 +168,8 @@ def write_tokenizer(directory):
     tokenizer.add_special_tokens(list(SPECIAL.values()))
     tokenizer.save(str(directory / "tokenizer.json"))
     roles = {f"{role}_token": f"[{role.upper()}]" for role in ("pad", "unk", "cls", "sep", "mask")}
-    write_json(directory / "tokenizer_config.json", roles | {"tokenizer_class": "BertTokenizer", "model_max_length": 512})
+    settings = roles | {"tokenizer_class": "BertTokenizer", "model_max_length": 512}
+    write_json(directory / "tokenizer_config.json", settings)
 
 
 def write_json(path, value):

@@ -27,7 +27,7 @@ def rerank_part(bench):
     """43 queries x 100 passages from file to file, against CrossEncoder.predict on texts in memory."""
     queries = 3 if bench.options.smoke else 6 if bench.options.quick else 43
     sources = {"check": bench.root / "check.jsonl", "rerank": bench.root / "rerank.jsonl"}
-    for (name, path), count in zip(sources.items(), (2, queries)):
+    for path, count in zip(sources.values(), (2, queries)):
         workloads.write_rerank(bench.words, path, count)
     mine, theirs = process.ours(bench.options.loxia, bench.log), process.peer("sentence", THREADS, bench.log)
     try:
@@ -36,7 +36,9 @@ def rerank_part(bench):
         report.say(f"dropped: sentence-transformers: {error}")
         return {}, []
     entries = [(theirs, "sentence", "predict", "f32"), (mine, OURS, "", "f32"), (mine, OURS, "", "int8")]
-    racing = [bench.load(worker, library, variant, precision, "cross", THREADS) for worker, library, variant, precision in entries]
+    racing = [bench.load(*entry, "cross", THREADS) for entry in entries]
+    if not racing[0]:
+        return {}, []
     racing = [one for one in racing if one]
     output = lambda name, one: bench.root / f"{name}-{one.precision}.trec"
     for one in racing:
@@ -55,7 +57,7 @@ def rerank_part(bench):
         difference = float(np.abs(found - wanted).max())
         if one.precision == "f32" and difference > F32_TOLERANCE * np.abs(wanted).max():
             raise SystemExit(f"rerank: our scores differ from sentence-transformers' by {difference}")
-    repeat(racing, lambda one: run("rerank", one), *((5, 2, 3) if bench.options.quick else (90, 2, 5)))
+    repeat(racing, lambda one: run("rerank", one), report.say, *((5, 2, 3) if bench.options.quick else (90, 2, 5)))
     rows = medians(racing)
     report.say(f"\nrerank, {THREADS} threads: {queries} queries x 100 passages, texts to run file")
     report.body(rows, 100 * queries, "pairs/s")
@@ -80,13 +82,13 @@ def avx2_part(bench):
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
     racing = [
-        bench.load(theirs, "torch", "eager", "f32", "minilm", THREADS),
+        bench.load(theirs, "torch", "sdpa", "f32", "minilm", THREADS),
         bench.load(mine, OURS, "", "f32", "minilm", THREADS),
     ]
     if not all(racing):
         return {}, []
     racing = choose_batches(racing, workload, {}, report.say)
-    repeat(racing, lambda one: one.run(workload), *bench.pace())
+    repeat(racing, lambda one: one.run(workload), report.say, *bench.pace())
     rows = medians(racing)
     report.say("\nboth sides limited to AVX2")
     report.table(workload, THREADS, rows)
@@ -113,7 +115,7 @@ def memory_entries(bench):
     for precision in ("f32", "int8"):
         yield OURS, precision, ""
         if "torch" in bench.options.libraries:
-            yield "torch", precision, {"f32": "eager", "int8": "dynamic"}[precision]
+            yield "torch", precision, {"f32": "sdpa", "int8": "dynamic"}[precision]
         if "onnx" in bench.options.libraries:
             yield "onnx", precision, "threads"
         if "openvino" in bench.options.libraries:

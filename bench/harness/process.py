@@ -18,7 +18,7 @@ class Worker:
     """A process that answers each command with one line."""
 
     def __init__(self, command, environment, log, patience=900):
-        self.name, self.patience = Path(command[0]).name, patience
+        self.patience = patience
         self.process = subprocess.Popen(
             command, cwd=BENCH, env=os.environ | environment, text=True, encoding="utf-8",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,

@@ -40,11 +40,13 @@ def body(rows, count, unit):
 
 def one_thread(found):
     """Ratios of CPU time on one thread; the final object has those of wall time on two."""
+    if not found:
+        return
     say("\none thread, CPU time: best peer / ours (above 1: ours is faster)")
     say(f"  {'':24} {'f32':>6} {'int8':>6}")
     for key, pair in found.items():
-        cells = " ".join(f"{pair[precision]:6.2f}" if precision in pair else f"{'':>6}" for precision in ("f32", "int8"))
-        say(f"  {key:24} {cells}")
+        cell = lambda precision: f"{pair[precision]:6.2f}" if precision in pair else " " * 6
+        say(f"  {key:24} {cell('f32')} {cell('int8')}")
 
 
 def memory(rows):

@@ -63,16 +63,18 @@ def encoder_workloads(words, quick, smoke):
     In a smoke test the sequences are an eighth as long.
     """
     short = lambda length: length // 8 if smoke else length
-    uniform = lambda seed, low, high, count: np.random.default_rng(seed).integers(short(low), short(high) + 1, count)
+    between = lambda seed, low, high, count: np.random.default_rng(seed).integers(short(low), short(high) + 1, count)
     sizes = lambda *every: every[1:2] if quick and len(every) > 1 else every
-    mixed = words.sequences(3, uniform(3, 32, 256, 64))
+    mixed = words.sequences(3, between(3, 32, 256, 64))
+    pairs = words.sequences(5, between(5, *((64, 96) if smoke else (24, 56)), 128), pair=True)
+    pair = words.sequences(4, [short(128)], pair=True)
     made = [
         Workload("minilm_256", "minilm", words.sequences(1, [short(256)] * (8 if quick else 16)), sizes(4, 8, 16)),
         Workload("base_256", "base", words.sequences(2, [short(256)] * (2 if quick else 4)), sizes(1, 2, 4)),
         Workload("minilm_mixed_padded", "minilm", mixed, sizes(16, 32, 64)),
         Workload("minilm_mixed_bucketed", "minilm", mixed, sizes(4, 8, 16), order="sorted"),
-        Workload("minilm_1x128", "cross", words.sequences(4, [short(128)], pair=True), sizes(1), repeat=4 if quick else 16),
-        Workload("minilm_40", "cross", words.sequences(5, uniform(5, 64 if smoke else 24, 88 if smoke else 56, 128), pair=True), sizes(16, 32, 64)),
+        Workload("minilm_1x128", "cross", pair, sizes(1), repeat=4 if quick else 16),
+        Workload("minilm_40", "cross", pairs, sizes(16, 32, 64)),
     ]
     return {workload.key: workload for workload in made}
 
