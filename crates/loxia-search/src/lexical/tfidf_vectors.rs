@@ -21,7 +21,7 @@ use crate::{Error, QueryEncoder, Result};
 
 /// How vectors are made from texts.
 ///
-/// With n items, f terms (at most twice `max_terms`), l = dims + 24, making them takes about
+/// With n items, f terms (at most twice `max_terms`), l = dims + 24 (at least 128), making them takes about
 /// `8 max_entries + 4 l (2 f + 3 n)` bytes at most (2 GB for 100,000 items with the defaults), and on top of
 /// it, while terms are counted, about 40 bytes for each distinct one. The vectors keep `4 dims (f + n)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
