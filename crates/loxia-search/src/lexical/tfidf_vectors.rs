@@ -125,7 +125,9 @@ impl TfidfVectors {
         let entries: u64 = self.parts.iter().flat_map(|part| part.frequencies()).map(|&n| u64::from(n)).sum();
         let share = settings.max_entries as f64 / entries.max(1) as f64;
         let mut stream = settings.seed.stream("tfidf/sample");
-        let mut rows = SparseRows::new(self.terms());
+        // A sample comes out a little larger or smaller than its share; doubling the room would break the bound.
+        let room = (entries as f64 * share.min(1.0) * 1.02) as usize;
+        let mut rows = SparseRows::new(self.terms(), room);
         self.for_each_row(texts, cancel, |row| {
             if share >= 1.0 || stream.unit() < share {
                 rows.push(row);

@@ -95,7 +95,7 @@ mod tests {
     fn it_agrees_with_the_dense_decomposition() {
         // A spectrum that falls off as those of texts do, in a matrix wider than the basis.
         let mut stream = Seed(4).stream("matrix");
-        let mut matrix = SparseRows::new(400);
+        let mut matrix = SparseRows::new(400, 0);
         for _ in 0..300 {
             let mut row: Vec<(u32, f32)> = Vec::new();
             for col in 0..400u32 {
