@@ -41,7 +41,7 @@ fn a_second_run_pays_for_new_pairs_only_and_tells_damage() {
     assert_eq!(first, second);
     assert_eq!(rerank("12", &[]).0, 2);
     // Another length is another score.
-    assert_eq!(rerank("10", &["--max-length", "16"]).0, 10);
+    assert_eq!(rerank("10", &["--max-item", "16"]).0, 10);
 
     for entry in fs::read_dir(&kept).unwrap() {
         let path = entry.unwrap().path();

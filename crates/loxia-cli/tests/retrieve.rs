@@ -25,11 +25,8 @@ fn stored_vectors_give_the_same_run_as_fresh_ones() {
 
 /// Lines of a TREC run as (query, item, tag).
 fn lines(run: &str) -> Vec<(&str, &str, &str)> {
-    let fields = |line| {
-        let fields: Vec<&str> = str::split(line, ' ').collect();
-        (fields[0], fields[2], fields[5])
-    };
-    run.lines().map(fields).collect()
+    let columns = run.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    columns.map(|columns| (columns[0], columns[2], columns[5])).collect()
 }
 
 #[test]

@@ -16,6 +16,9 @@
 //! | [`Axn`] | by regression of the scores on item vectors, in rounds |
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
 //!
+//! First stages and vectors need no neural encoder: [`TfidfVectors`], [`TfidfScan`] and (feature `bm25`)
+//! `Bm25` are made from the texts. [`CachedScorer`] keeps scores on disk, so that none is paid for twice.
+//!
 //! A search runs on the calling thread; searches of one method may run on many threads at once (as
 //! [`recall_grid`] does) and give the same answers. Rows, vectors and factors are held in memory in single precision.
 

@@ -13,9 +13,9 @@ pub(crate) struct SparseRows {
 }
 
 impl SparseRows {
-    /// No rows yet, of this width.
-    pub(crate) fn new(cols: usize) -> Self {
-        SparseRows { cols, ends: Vec::new(), entries: Vec::new() }
+    /// No rows yet, of this width, with room for so many values.
+    pub(crate) fn new(cols: usize, room: usize) -> Self {
+        SparseRows { cols, ends: Vec::new(), entries: Vec::with_capacity(room) }
     }
 
     /// Adds a row.

@@ -21,7 +21,7 @@ use crate::{Error, QueryEncoder, Result};
 
 /// How vectors are made from texts.
 ///
-/// With n items, f terms (at most twice `max_terms`), l = dims + 24, making them takes about
+/// With n items, f terms (at most twice `max_terms`), l = dims + 24 (at least 128), making them takes about
 /// `8 max_entries + 4 l (2 f + 3 n)` bytes at most (2 GB for 100,000 items with the defaults), and on top of
 /// it, while terms are counted, about 40 bytes for each distinct one. The vectors keep `4 dims (f + n)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,7 +125,9 @@ impl TfidfVectors {
         let entries: u64 = self.parts.iter().flat_map(|part| part.frequencies()).map(|&n| u64::from(n)).sum();
         let share = settings.max_entries as f64 / entries.max(1) as f64;
         let mut stream = settings.seed.stream("tfidf/sample");
-        let mut rows = SparseRows::new(self.terms());
+        // A sample comes out a little larger or smaller than its share; doubling the room would break the bound.
+        let room = (entries as f64 * share.min(1.0) * 1.02) as usize;
+        let mut rows = SparseRows::new(self.terms(), room);
         self.for_each_row(texts, cancel, |row| {
             if share >= 1.0 || stream.unit() < share {
                 rows.push(row);

@@ -74,7 +74,7 @@ fn answer(
     let mut without_match = 0;
     output.write(|out| {
         for queries in task.queries.chunks(QUERIES_AT_ONCE) {
-            let answered = queries.par_iter().map(|query| {
+            let answered = queries.par_iter().map(|query| -> Result<Ranking> {
                 context.cancel.check()?;
                 let ranking = search(&query.text)?;
                 bar.advance(1);
