@@ -170,18 +170,46 @@ impl Method for Exact {
 
 /// The best `count` positions by score among those not skipped, best first, with the tie rule.
 pub(crate) fn best_positions(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut kept: Vec<Scored> = (0u32..)
-        .zip(scores)
-        .filter(|&(item, _)| !skip(item))
-        .map(|(item, &score)| Scored { item, score })
-        .collect();
     if count == 0 {
         return Vec::new();
     }
-    if count < kept.len() {
-        kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
-        kept.truncate(count);
+    let full = count.saturating_mul(2).min(scores.len());
+    let mut kept: Vec<Scored> = Vec::with_capacity(full);
+    // Most items of a long list are below the worst of `count` others and need no second look.
+    let mut floor = f32::NEG_INFINITY;
+    for (item, &score) in (0u32..).zip(scores) {
+        if score < floor || skip(item) {
+            continue;
+        }
+        kept.push(Scored { item, score });
+        if kept.len() == full && full > count {
+            kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
+            kept.truncate(count);
+            floor = kept[count - 1].score;
+        }
     }
     kept.sort_unstable_by(Scored::ranking_order);
+    kept.truncate(count);
     kept.into_iter().map(|scored| scored.item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn best_positions_are_those_of_a_full_sort(
+            scores in proptest::collection::vec((-4i8..5).prop_map(f32::from), 0..60),
+            count in 0usize..70,
+            skipped in 0u32..7,
+        ) {
+            let mut all: Vec<Scored> = (0u32..).zip(&scores).map(|(item, &score)| Scored { item, score }).collect();
+            all.retain(|scored| scored.item % 7 != skipped);
+            all.sort_by(Scored::ranking_order);
+            let expected: Vec<u32> = all.iter().take(count).map(|scored| scored.item).collect();
+            prop_assert_eq!(best_positions(&scores, count, |item| item % 7 == skipped), expected);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! each item's variance becomes noise of that item.
 
 use super::PosteriorSettings;
-use super::kernel::{fast_exp, unit_rows};
+use super::kernel::{add_exponentials, unit_rows};
 use crate::Result;
 use crate::anchors::{centred, column_means};
 use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_nt, product_tn, row_times};
@@ -113,10 +113,7 @@ impl Gathered {
         let (share, inverse_width) = (settings.item_kernel as f32, (1.0 / settings.item_width) as f32);
         for row in 0..out.rows() {
             let scale = share * self.deviations[row];
-            let terms = cosines.row(row).iter().zip(&others.deviations);
-            out.row_mut(row).iter_mut().zip(terms).for_each(|(value, (cosine, deviation))| {
-                *value += scale * deviation * fast_exp((cosine - 1.0) * inverse_width);
-            });
+            add_exponentials(out.row_mut(row), cosines.row(row), &others.deviations, scale, inverse_width);
         }
         out
     }
