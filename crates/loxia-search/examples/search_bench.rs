@@ -18,7 +18,7 @@ use loxia_core::artefact::Existing;
 use loxia_core::{Cancel, Cost, IdTable, NoProgress, Seed, Stop, Stream};
 use loxia_search::linalg::{Dense, product_nt};
 use loxia_search::{AnchorSet, Index, IndexOptions, Method, Provenance, QueryView, Schedule, search_with};
-use rows::{Fallible, Flags};
+use rows::{Fallible, Flags, read_matrix};
 
 /// Rank of the made-up scores, and queries that are kept for searching.
 const RANK: usize = 64;
@@ -119,7 +119,7 @@ fn search(flags: &Flags) -> Fallible<serde_json::Value> {
     let rounds: usize = flags.get("rounds").unwrap_or("10").parse()?;
     let index = Index::open(&directory.join("index"), &[])?.with_schedule(Schedule::Even { rounds });
     let (rows, queries) =
-        (read_matrix(&directory.join("rows.npy"))?, read_matrix(&directory.join("queries.npy"))?);
+        (read_matrix(directory.join("rows.npy"))?, read_matrix(directory.join("queries.npy"))?);
     // Large enough to come from memory, small enough for the limit on it.
     let probe = vec![1.0f32; 32 << 20];
     let (mut whole, mut first, mut read) = (Vec::new(), Vec::new(), Vec::new());
@@ -208,9 +208,4 @@ fn write_matrix(path: &Path, matrix: &Dense) -> Fallible<()> {
     (0..matrix.rows()).try_for_each(|row| writer.write_row(matrix.row(row)))?;
     writer.finish()?;
     Ok(())
-}
-
-fn read_matrix(path: &Path) -> Fallible<Dense> {
-    let matrix = loxia_core::npy::read_npy_matrix(path)?;
-    Ok(Dense::new(matrix.rows, matrix.cols, matrix.values)?)
 }

@@ -170,6 +170,19 @@ impl Method for Exact {
 
 /// The best `count` positions by score among those not skipped, best first, with the tie rule.
 pub(crate) fn best_positions(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut best = best_scored(scores, count, skip);
+    best.sort_unstable_by(Scored::ranking_order);
+    best.into_iter().map(|scored| scored.item).collect()
+}
+
+/// The same positions as [`best_positions`], ascending.
+pub(crate) fn best_set(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut best: Vec<u32> = best_scored(scores, count, skip).into_iter().map(|scored| scored.item).collect();
+    best.sort_unstable();
+    best
+}
+
+fn best_scored(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<Scored> {
     if count == 0 {
         return Vec::new();
     }
@@ -188,9 +201,11 @@ pub(crate) fn best_positions(scores: &[f32], count: usize, skip: impl Fn(u32) ->
             floor = kept[count - 1].score;
         }
     }
-    kept.sort_unstable_by(Scored::ranking_order);
-    kept.truncate(count);
-    kept.into_iter().map(|scored| scored.item).collect()
+    if kept.len() > count {
+        kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
+        kept.truncate(count);
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -209,7 +224,10 @@ mod tests {
             all.retain(|scored| scored.item % 7 != skipped);
             all.sort_by(Scored::ranking_order);
             let expected: Vec<u32> = all.iter().take(count).map(|scored| scored.item).collect();
-            prop_assert_eq!(best_positions(&scores, count, |item| item % 7 == skipped), expected);
+            prop_assert_eq!(&best_positions(&scores, count, |item| item % 7 == skipped), &expected);
+            let mut expected = expected;
+            expected.sort_unstable();
+            prop_assert_eq!(best_set(&scores, count, |item| item % 7 == skipped), expected);
         }
     }
 }
