@@ -174,18 +174,64 @@ impl Method for Exact {
 
 /// The best `count` positions by score among those not skipped, best first, with the tie rule.
 pub(crate) fn best_positions(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut kept: Vec<Scored> = (0u32..)
-        .zip(scores)
-        .filter(|&(item, _)| !skip(item))
-        .map(|(item, &score)| Scored { item, score })
-        .collect();
+    let mut best = best_scored(scores, count, skip);
+    best.sort_unstable_by(Scored::ranking_order);
+    best.into_iter().map(|scored| scored.item).collect()
+}
+
+/// The same positions as [`best_positions`], ascending.
+pub(crate) fn best_set(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut best: Vec<u32> = best_scored(scores, count, skip).into_iter().map(|scored| scored.item).collect();
+    best.sort_unstable();
+    best
+}
+
+fn best_scored(scores: &[f32], count: usize, skip: impl Fn(u32) -> bool) -> Vec<Scored> {
     if count == 0 {
         return Vec::new();
     }
-    if count < kept.len() {
+    let full = count.saturating_mul(2).min(scores.len());
+    let mut kept: Vec<Scored> = Vec::with_capacity(full);
+    // Most items of a long list are below the worst of `count` others and need no second look.
+    let mut floor = f32::NEG_INFINITY;
+    for (item, &score) in (0u32..).zip(scores) {
+        if score < floor || skip(item) {
+            continue;
+        }
+        kept.push(Scored { item, score });
+        if kept.len() == full && full > count {
+            kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
+            kept.truncate(count);
+            floor = kept[count - 1].score;
+        }
+    }
+    if kept.len() > count {
         kept.select_nth_unstable_by(count - 1, Scored::ranking_order);
         kept.truncate(count);
     }
-    kept.sort_unstable_by(Scored::ranking_order);
-    kept.into_iter().map(|scored| scored.item).collect()
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn best_positions_are_those_of_a_full_sort(
+            scores in proptest::collection::vec((-4i8..5).prop_map(f32::from), 0..60),
+            count in 0usize..70,
+            skipped in 0u32..7,
+        ) {
+            let mut all: Vec<Scored> = (0u32..).zip(&scores).map(|(item, &score)| Scored { item, score }).collect();
+            all.retain(|scored| scored.item % 7 != skipped);
+            all.sort_by(Scored::ranking_order);
+            let expected: Vec<u32> = all.iter().take(count).map(|scored| scored.item).collect();
+            prop_assert_eq!(&best_positions(&scores, count, |item| item % 7 == skipped), &expected);
+            let mut expected = expected;
+            expected.sort_unstable();
+            prop_assert_eq!(best_set(&scores, count, |item| item % 7 == skipped), expected);
+        }
+    }
 }

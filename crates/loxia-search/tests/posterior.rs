@@ -44,7 +44,8 @@ fn agrees_with_the_numpy_reference() {
             assert!((f64::from(*found) - expected).abs() < 2e-3, "row {row}: mean {found}, not {expected}");
         }
         for (found, expected) in variance.iter().step_by(7).zip(numbers(&case["variance"])) {
-            let close = (f64::from(*found) - expected).abs() < 2e-3 * expected.max(0.1);
+            // Numbers of the items are kept in half precision, which moves the level of an item a little.
+            let close = (f64::from(*found) - expected).abs() < 5e-3 * expected.max(0.1);
             assert!(close, "row {row}: variance {found}, not {expected}");
         }
 

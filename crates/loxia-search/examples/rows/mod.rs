@@ -1,4 +1,6 @@
-//! Flags and matrices of the examples.
+//! Flags and matrices of the examples; not every example needs all of it.
+
+#![allow(dead_code)]
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -77,7 +79,8 @@ fn parse_range(text: &str) -> Fallible<Range<usize>> {
     Ok(start.parse()?..end.parse()?)
 }
 
-fn read_matrix(path: &str) -> Fallible<Dense> {
-    let matrix = read_npy_matrix(Path::new(path))?;
+/// A whole npy file.
+pub(crate) fn read_matrix(path: impl AsRef<Path>) -> Fallible<Dense> {
+    let matrix = read_npy_matrix(path.as_ref())?;
     Ok(Dense::new(matrix.rows, matrix.cols, matrix.values)?)
 }

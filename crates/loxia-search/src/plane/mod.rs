@@ -7,10 +7,9 @@
 mod numbers;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use crate::linalg::Dense;
-use crate::scan::{dots_half, dots_single};
+use crate::scan::{dots_half, dots_half_of, dots_single, dots_single_of, widen};
 pub(crate) use numbers::Numbers;
 
 /// Largest size that values are scaled to: some room below the largest half number (65504), so that
@@ -122,19 +121,27 @@ impl Plane {
 
     /// The dot product of each row with `x`: one pass over the plane.
     pub(crate) fn dots(&self, x: &[f32]) -> Vec<f32> {
-        let mut out = vec![0.0; self.rows];
-        let scaled: Vec<f32>;
-        let x = if self.scale == 1.0 {
-            x
-        } else {
-            scaled = x.iter().map(|value| value * self.scale).collect();
-            &scaled
-        };
+        let (x, mut out) = (self.scaled(x), vec![0.0; self.rows]);
         match &self.values {
-            Values::Half(numbers) => dots_half(numbers.as_slice(), x, &mut out),
-            Values::Single(numbers) => dots_single(numbers.as_slice(), x, &mut out),
+            Values::Half(numbers) => dots_half(numbers.as_slice(), &x, &mut out),
+            Values::Single(numbers) => dots_single(numbers.as_slice(), &x, &mut out),
         }
         out
+    }
+
+    /// The dot product of each of the named rows with `x`.
+    pub(crate) fn dots_of(&self, rows: &[u32], x: &[f32]) -> Vec<f32> {
+        let (x, mut out) = (self.scaled(x), vec![0.0; rows.len()]);
+        match &self.values {
+            Values::Half(numbers) => dots_half_of(numbers.as_slice(), rows, &x, &mut out),
+            Values::Single(numbers) => dots_single_of(numbers.as_slice(), rows, &x, &mut out),
+        }
+        out
+    }
+
+    /// A vector for products with the stored numbers.
+    fn scaled(&self, x: &[f32]) -> Vec<f32> {
+        x.iter().map(|value| value * self.scale).collect()
     }
 
     /// The numbers of a plane with one column that is stored in single precision.
@@ -155,10 +162,7 @@ impl Plane {
             let start = row * self.cols;
             let target = out.row_mut(place);
             match &self.values {
-                Values::Half(numbers) => {
-                    numbers.as_slice()[start..][..self.cols].convert_to_f32_slice(target);
-                    target.iter_mut().for_each(|value| *value *= self.scale);
-                }
+                Values::Half(numbers) => widen(&numbers.as_slice()[start..][..self.cols], self.scale, target),
                 Values::Single(numbers) => target.copy_from_slice(&numbers.as_slice()[start..][..self.cols]),
             }
         }

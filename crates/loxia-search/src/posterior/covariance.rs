@@ -7,11 +7,12 @@
 //! each item's variance becomes noise of that item.
 
 use super::PosteriorSettings;
-use super::kernel::{fast_exp, unit_rows};
+use super::kernel::{add_exponentials, unit_rows};
 use crate::Result;
 use crate::anchors::{centred, column_means};
-use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_nt, product_tn, row_times};
+use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_tn, row_times};
 use crate::plane::Plane;
+use crate::scan::cross_dots;
 
 pub(crate) struct Covariance {
     /// F, one row an item.
@@ -77,6 +78,11 @@ impl Covariance {
     pub(crate) fn scan(&self, others: &Gathered, weights: &[f32]) -> Vec<f32> {
         self.factors.dots(&row_times(weights, &others.factors))
     }
+
+    /// As [`Covariance::scan`], of the named items only.
+    pub(crate) fn scan_of(&self, items: &[u32], others: &Gathered, weights: &[f32]) -> Vec<f32> {
+        self.factors.dots_of(items, &row_times(weights, &others.factors))
+    }
 }
 
 /// Variance that the rank cuts off, and a little of the whole to keep it above zero.
@@ -104,19 +110,16 @@ pub(crate) struct Gathered {
 impl Gathered {
     /// K between these items (rows) and others (columns).
     pub(crate) fn covariance(&self, others: &Gathered, settings: &PosteriorSettings) -> Dense {
-        let mut out = product_nt(&self.factors, &others.factors);
+        let mut out = crossed(&self.factors, &others.factors);
         let (Some(mine), Some(theirs)) = (&self.directions, &others.directions) else { return out };
         if settings.item_kernel == 0.0 {
             return out;
         }
-        let cosines = product_nt(mine, theirs);
+        let cosines = crossed(mine, theirs);
         let (share, inverse_width) = (settings.item_kernel as f32, (1.0 / settings.item_width) as f32);
         for row in 0..out.rows() {
             let scale = share * self.deviations[row];
-            let terms = cosines.row(row).iter().zip(&others.deviations);
-            out.row_mut(row).iter_mut().zip(terms).for_each(|(value, (cosine, deviation))| {
-                *value += scale * deviation * fast_exp((cosine - 1.0) * inverse_width);
-            });
+            add_exponentials(out.row_mut(row), cosines.row(row), &others.deviations, scale, inverse_width);
         }
         out
     }
@@ -160,4 +163,11 @@ impl Axes {
             None => moved,
         })
     }
+}
+
+/// `a b^T`, for few rows of `a`.
+fn crossed(a: &Dense, b: &Dense) -> Dense {
+    let mut out = Dense::zeros(a.rows(), b.rows());
+    cross_dots(a.values(), b.values(), a.cols(), out.values_mut());
+    out
 }

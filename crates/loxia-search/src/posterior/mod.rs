@@ -203,6 +203,11 @@ impl Posterior {
         Ok((belief.mean, variance))
     }
 
+    /// The dual encoder's score of every item, if it was fitted with vectors: what reranking would go by.
+    pub fn dual_scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
+        self.prior.vectors.as_ref().map(|part| part.dual_scores(query)).transpose()
+    }
+
     /// Number of anchor queries it was fitted on.
     pub fn anchors(&self) -> usize {
         self.maps.anchors()

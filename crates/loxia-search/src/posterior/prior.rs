@@ -43,15 +43,25 @@ pub(crate) struct VectorPrior {
     pub(crate) regression: Regression,
 }
 
+impl VectorPrior {
+    fn vector<'a>(&self, query: &QueryView<'a>) -> Result<&'a [f32]> {
+        query_vector(query, "posterior", self.item_vectors.cols())
+    }
+
+    /// The dual encoder's score of every item.
+    pub(crate) fn dual_scores(&self, query: &QueryView<'_>) -> Result<Vec<f32>> {
+        Ok(self.item_vectors.dots(self.vector(query)?))
+    }
+}
+
 impl Prior {
     /// Prior mean of every item for a query.
     pub(crate) fn predict(&self, query: &QueryView<'_>) -> Result<Belief> {
         let mean = match &self.vectors {
             Some(part) => {
-                let vector = query_vector(query, "posterior", part.item_vectors.cols())?;
-                let dual = part.item_vectors.dots(vector);
+                let dual = part.dual_scores(query)?;
                 let standard = Standard::of(&dual);
-                self.mean_with_vectors(&dual, &standard, part.regression.predict(vector)?)
+                self.mean_with_vectors(&dual, &standard, part.regression.predict(part.vector(query)?)?)
             }
             None => self.mean_without_vectors(),
         };

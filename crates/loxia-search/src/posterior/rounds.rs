@@ -10,13 +10,15 @@ use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
 use super::{Posterior, PosteriorSettings};
 use crate::linalg::{Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn};
-use crate::method::{Goal, Outcome, Policy, best_positions};
+use crate::method::{Goal, Outcome, Policy, best_positions, best_set};
 use crate::{Ledger, Result};
 
 /// Batches after which the shortlist is chosen anew. Without an item kernel the scan sees all of K and
 /// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
 /// batch.
 const SCANS: usize = 2;
+/// The second scan is about this many times the shortlist, and at least one in as many of all items.
+const HOPEFUL: usize = 8;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -26,6 +28,8 @@ pub(crate) struct Rounds<'a> {
     /// Items paid for and understood, in order of payment.
     known: Option<Known>,
     batches: usize,
+    /// Of a large collection, the items that the second scan is about.
+    hopeful: Option<Vec<u32>>,
     shortlist: Option<Shortlist>,
     /// Batches that the shortlist has taken in.
     shortlist_batches: usize,
@@ -52,7 +56,16 @@ struct Shortlist {
 impl<'a> Rounds<'a> {
     pub(crate) fn new(model: &'a Posterior, belief: Belief) -> Self {
         let pending = Vec::new();
-        Rounds { model, belief, known: None, batches: 0, shortlist: None, shortlist_batches: 0, pending }
+        Rounds {
+            model,
+            belief,
+            known: None,
+            batches: 0,
+            hopeful: None,
+            shortlist: None,
+            shortlist_batches: 0,
+            pending,
+        }
     }
 
     fn settings(&self) -> &PosteriorSettings {
@@ -61,7 +74,11 @@ impl<'a> Rounds<'a> {
 
     /// Whether the batch at hand is followed by a scan.
     fn scans_next(&self) -> bool {
-        self.batches <= SCANS || !self.model.covariance.has_item_kernel(&self.model.settings)
+        self.batches <= SCANS || self.scans_always()
+    }
+
+    fn scans_always(&self) -> bool {
+        !self.model.covariance.has_item_kernel(&self.model.settings)
     }
 
     fn noise(&self, item: usize) -> f32 {
@@ -145,9 +162,26 @@ impl<'a> Rounds<'a> {
         let Some(known) = &self.known else { return Ok(()) };
         let mut weights = Dense::new(known.solved.len(), 1, known.solved.clone())?;
         solve_lower_transposed(known.factor.factor(), &mut weights);
-        let mut promise = self.model.covariance.scan(&known.gathered, weights.values());
-        promise.iter_mut().zip(&self.belief.mean).for_each(|(value, mean)| *value += mean);
-        let best = best_positions(&promise, self.settings().shortlist, |item| ledger.is_paid(item));
+        let (covariance, mean) = (&self.model.covariance, &self.belief.mean);
+        let length = self.settings().shortlist;
+        let best = match &self.hopeful {
+            // What the first batch left far below does not come up in the second.
+            Some(hopeful) if self.batches == SCANS => {
+                let mut promise = covariance.scan_of(hopeful, &known.gathered, weights.values());
+                promise.iter_mut().zip(hopeful).for_each(|(value, &item)| *value += mean[item as usize]);
+                let places = best_set(&promise, length, |place| ledger.is_paid(hopeful[place as usize]));
+                places.into_iter().map(|place| hopeful[place as usize]).collect()
+            }
+            _ => {
+                let mut promise = covariance.scan(&known.gathered, weights.values());
+                promise.iter_mut().zip(mean).for_each(|(value, mean)| *value += mean);
+                let most = (HOPEFUL * length).max(promise.len() / HOPEFUL);
+                if self.batches < SCANS && most < promise.len() && !self.scans_always() {
+                    self.hopeful = Some(best_set(&promise, most, |item| ledger.is_paid(item)));
+                }
+                best_set(&promise, length, |item| ledger.is_paid(item))
+            }
+        };
         let items: Vec<usize> = best.into_iter().map(|item| item as usize).collect();
         let gathered = self.gather(&items);
         let mut weights = known.gathered.covariance(&gathered, self.settings());

@@ -1,4 +1,7 @@
-//! The kernels with AVX2, FMA and F16C: four rows at a time, one register of running sums each.
+//! The kernels with AVX2, FMA and F16C: tiles of four rows, one register of running sums for each result.
+//!
+//! Nothing here passes closures to generic functions: those are compiled without the features and could not
+//! take the closures in.
 
 use std::arch::x86_64::*;
 
@@ -6,6 +9,10 @@ use half::f16;
 
 const LANES: usize = 8;
 const ROWS: usize = 4;
+const VECTORS: usize = 3;
+/// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
+const AHEAD: usize = 4096;
+const LINE: usize = 64;
 
 /// Whether this machine has what the kernels need.
 pub(super) fn available() -> bool {
@@ -13,22 +20,12 @@ pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn dots_half(rows: &[f16], x: &[f32], out: &mut [f32]) {
-    blocks(rows, x, out);
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn dots_single(rows: &[f32], x: &[f32], out: &mut [f32]) {
-    blocks(rows, x, out);
-}
-
 /// A number that rows are stored in.
-trait Stored: Copy + Default {
+pub(super) trait Stored: Copy + Default {
     /// Eight of them, in single precision.
     ///
     /// # Safety
-    /// The machine must have AVX2 and F16C.
+    /// The machine must have what [`available`] looks for.
     unsafe fn load(values: &[Self; LANES]) -> __m256;
 }
 
@@ -50,46 +47,110 @@ impl Stored for f32 {
     }
 }
 
-/// The last block repeats its last row to be full: so every row goes the same way.
+/// The dot product of each row with `x`. The last tile repeats its last row to be full: so every row goes
+/// the same way.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
+    let (width, bytes) = (x.len(), std::mem::size_of_val(rows));
+    let tile_bytes = ROWS * width * size_of::<T>();
+    let start = rows.as_ptr().cast::<i8>();
+    for (tile, sums) in out.chunks_mut(ROWS).enumerate() {
+        let ahead = tile * tile_bytes + AHEAD;
+        for offset in (ahead..(ahead + tile_bytes).min(bytes)).step_by(LINE) {
+            // SAFETY: the offset lies within the rows.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
+        }
+        let (first, last) = (tile * ROWS, sums.len() - 1);
+        let row = |i: usize| &rows[(first + i.min(last)) * width..][..width];
+        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x]);
+        sums.copy_from_slice(&results[..=last]);
+    }
+}
+
+/// As [`dots`], for the named rows only.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
+    let width = x.len();
+    for (named, sums) in named.chunks(ROWS).zip(out.chunks_mut(ROWS)) {
+        let last = named.len() - 1;
+        let row = |i: usize| &rows[named[i.min(last)] as usize * width..][..width];
+        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x]);
+        sums.copy_from_slice(&results[..=last]);
+    }
+}
+
+/// The dot product of each row of `a` with each row of `b`: `out` has a row for each row of `a`.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+    if width == 0 || a.is_empty() || b.is_empty() {
+        return out.fill(0.0);
+    }
+    let (count, others) = (a.len() / width, b.len() / width);
+    for first_other in (0..others).step_by(ROWS) {
+        let last_other = (others - first_other).min(ROWS) - 1;
+        let row = |i: usize| &b[(first_other + i.min(last_other)) * width..][..width];
+        let rows = [row(0), row(1), row(2), row(3)];
+        for first in (0..count).step_by(VECTORS) {
+            let last = (count - first).min(VECTORS) - 1;
+            let vector = |i: usize| &a[(first + i.min(last)) * width..][..width];
+            let results = tile_dots(rows, [vector(0), vector(1), vector(2)]);
+            for (i, results) in results.iter().take(last + 1).enumerate() {
+                let target = &mut out[(first + i) * others + first_other..][..=last_other];
+                target.copy_from_slice(&results[..=last_other]);
+            }
+        }
+    }
+}
+
+/// Dot products of four rows with some vectors.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn blocks<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
-    let width = x.len();
-    for (block, sums) in out.chunks_mut(ROWS).enumerate() {
-        let last = sums.len() - 1;
-        let four = [0, 1, 2, 3].map(|i: usize| &rows[(block * ROWS + i.min(last)) * width..][..width]);
-        sums.copy_from_slice(&four_dots(four, x)[..=last]);
+fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]) -> [[f32; ROWS]; V] {
+    let width = rows[0].len();
+    let whole = width - width % LANES;
+    let mut sums = [[_mm256_setzero_ps(); ROWS]; V];
+    for at in (0..whole).step_by(LANES) {
+        // SAFETY: the machine has what this function needs, which is what `load` needs; all rows and
+        // vectors are as wide, and `at` is a whole step below their width.
+        unsafe {
+            let mut values = [_mm256_setzero_ps(); ROWS];
+            for row in 0..ROWS {
+                values[row] = T::load(&*rows[row].as_ptr().add(at).cast());
+            }
+            for vector in 0..V {
+                let x = f32::load(&*vectors[vector].as_ptr().add(at).cast());
+                for row in 0..ROWS {
+                    sums[vector][row] = _mm256_fmadd_ps(values[row], x, sums[vector][row]);
+                }
+            }
+        }
     }
+    if whole < width {
+        for vector in 0..V {
+            for row in 0..ROWS {
+                // SAFETY: as above, on full copies.
+                unsafe {
+                    let x = f32::load(&padded(&vectors[vector][whole..]));
+                    let values = T::load(&padded(&rows[row][whole..]));
+                    sums[vector][row] = _mm256_fmadd_ps(values, x, sums[vector][row]);
+                }
+            }
+        }
+    }
+    let mut out = [[0.0; ROWS]; V];
+    for vector in 0..V {
+        let [a, b, c, d] = sums[vector];
+        let pairs = (_mm_hadd_ps(halves(a), halves(b)), _mm_hadd_ps(halves(c), halves(d)));
+        // SAFETY: four values of four bytes are the sixteen that are written; any alignment will do.
+        unsafe { _mm_storeu_ps(out[vector].as_mut_ptr(), _mm_hadd_ps(pairs.0, pairs.1)) };
+    }
+    out
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn four_dots<T: Stored>(rows: [&[T]; ROWS], x: &[f32]) -> [f32; ROWS] {
-    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-    let [a, b, c, d] = rows.map(|row| row.as_chunks::<LANES>());
-    let mut sums = [_mm256_setzero_ps(); ROWS];
-    for ((((x, a), b), c), d) in x_chunks.iter().zip(a.0).zip(b.0).zip(c.0).zip(d.0) {
-        // SAFETY: the machine has what this function needs, which is what `load` needs.
-        let x = unsafe { f32::load(x) };
-        for (sum, values) in sums.iter_mut().zip([a, b, c, d]) {
-            // SAFETY: as above.
-            *sum = _mm256_fmadd_ps(unsafe { T::load(values) }, x, *sum);
-        }
-    }
-    if !x_rest.is_empty() {
-        // SAFETY: as above.
-        let x = unsafe { f32::load(&padded(x_rest)) };
-        for (sum, (_, rest)) in sums.iter_mut().zip([a, b, c, d]) {
-            // SAFETY: as above.
-            *sum = _mm256_fmadd_ps(unsafe { T::load(&padded(rest)) }, x, *sum);
-        }
-    }
-    let halves = sums.map(|sum| _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum)));
-    let pairs = (_mm_hadd_ps(halves[0], halves[1]), _mm_hadd_ps(halves[2], halves[3]));
-    let mut out = [0.0; ROWS];
-    // SAFETY: four values of four bytes are the sixteen that are written; any alignment will do.
-    unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm_hadd_ps(pairs.0, pairs.1)) };
-    out
+fn halves(sum: __m256) -> __m128 {
+    _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum))
 }
 
 #[inline]
@@ -97,4 +158,20 @@ fn padded<T: Copy + Default>(rest: &[T]) -> [T; LANES] {
     let mut full = [T::default(); LANES];
     full[..rest.len()].copy_from_slice(rest);
     full
+}
+
+/// Numbers in single precision, times `scale`.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn widen(values: &[f16], scale: f32, out: &mut [f32]) {
+    let factor = _mm256_set1_ps(scale);
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let (targets, target_rest) = out.as_chunks_mut::<LANES>();
+    for (chunk, target) in chunks.iter().zip(targets) {
+        // SAFETY: the machine has what this function needs, which is what `load` needs; eight values of
+        // four bytes are the 32 that are written.
+        unsafe { _mm256_storeu_ps(target.as_mut_ptr(), _mm256_mul_ps(f16::load(chunk), factor)) };
+    }
+    for (value, target) in rest.iter().zip(target_rest) {
+        *target = value.to_f32() * scale;
+    }
 }

@@ -1,9 +1,9 @@
-//! Dot products of many stored rows with one vector, at the speed of memory.
+//! Dot products of many stored rows with a few vectors, at the speed of memory.
 //!
 //! A search reads whole planes of numbers a few times; each number is used once, so what counts is that
 //! conversion and arithmetic keep up with the memory. `portable` is the plain twin, `avx2` (with FMA and
-//! F16C, found at run time) the fast one. A row's result depends on the row and the vector alone, not on
-//! its place among the rows; the two kernels differ by rounding.
+//! F16C, found at run time) the fast one. A result depends on its row and its vector alone, not on what else
+//! is computed with it; the two kernels differ by rounding.
 //!
 //! # Panics
 //! All functions here panic when the lengths do not fit: that is a mistake of the caller, not of data.
@@ -14,26 +14,76 @@ mod portable;
 
 use half::f16;
 
+#[cfg(target_arch = "x86_64")]
+trait Stored: avx2::Stored + portable::Stored {}
+#[cfg(not(target_arch = "x86_64"))]
+trait Stored: portable::Stored {}
+impl Stored for f16 {}
+impl Stored for f32 {}
+
 /// The dot product of each row of `rows` with `x`, in the order of rows.
 pub(crate) fn dots_half(rows: &[f16], x: &[f32], out: &mut [f32]) {
-    assert_eq!(Some(rows.len()), x.len().checked_mul(out.len()), "one result for each row");
-    #[cfg(target_arch = "x86_64")]
-    if avx2::available() {
-        // SAFETY: the features that the function needs were just found.
-        return unsafe { avx2::dots_half(rows, x, out) };
-    }
-    portable::dots_half(rows, x, out);
+    dots(rows, x, out);
 }
 
 /// As [`dots_half`], for rows in single precision.
 pub(crate) fn dots_single(rows: &[f32], x: &[f32], out: &mut [f32]) {
+    dots(rows, x, out);
+}
+
+fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
     assert_eq!(Some(rows.len()), x.len().checked_mul(out.len()), "one result for each row");
     #[cfg(target_arch = "x86_64")]
     if avx2::available() {
         // SAFETY: the features that the function needs were just found.
-        return unsafe { avx2::dots_single(rows, x, out) };
+        return unsafe { avx2::dots(rows, x, out) };
     }
-    portable::dots_single(rows, x, out);
+    portable::dots(rows, x, out);
+}
+
+/// The dot product of each of the named rows with `x`, in the order named.
+pub(crate) fn dots_half_of(rows: &[f16], named: &[u32], x: &[f32], out: &mut [f32]) {
+    dots_of(rows, named, x, out);
+}
+
+/// As [`dots_half_of`], for rows in single precision.
+pub(crate) fn dots_single_of(rows: &[f32], named: &[u32], x: &[f32], out: &mut [f32]) {
+    dots_of(rows, named, x, out);
+}
+
+fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
+    assert_eq!(named.len(), out.len(), "one result for each name");
+    #[cfg(target_arch = "x86_64")]
+    if avx2::available() {
+        // SAFETY: the features that the function needs were just found.
+        return unsafe { avx2::dots_of(rows, named, x, out) };
+    }
+    portable::dots_of(rows, named, x, out);
+}
+
+/// The dot product of each row of `a` with each row of `b`, rows of `width` numbers: `out` has a row for each
+/// row of `a`. It is made for few rows of `a` and does not copy `b`.
+pub(crate) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+    let (count, others) = (a.len() / width.max(1), b.len() / width.max(1));
+    assert!(a.len() == count * width && b.len() == others * width, "rows of one width");
+    assert!(width == 0 || out.len() == count * others, "one result for each pair of rows");
+    #[cfg(target_arch = "x86_64")]
+    if avx2::available() {
+        // SAFETY: the features that the function needs were just found.
+        return unsafe { avx2::cross_dots(a, b, width, out) };
+    }
+    portable::cross_dots(a, b, width, out);
+}
+
+/// Numbers in single precision, times `scale`.
+pub(crate) fn widen(values: &[f16], scale: f32, out: &mut [f32]) {
+    assert_eq!(values.len(), out.len(), "one place for each number");
+    #[cfg(target_arch = "x86_64")]
+    if avx2::available() {
+        // SAFETY: the features that the function needs were just found.
+        return unsafe { avx2::widen(values, scale, out) };
+    }
+    portable::widen(values, scale, out);
 }
 
 #[cfg(test)]
@@ -42,45 +92,46 @@ mod tests {
     use loxia_core::Seed;
     use proptest::prelude::*;
 
-    fn exact(rows: &[f32], x: &[f32], row: usize) -> (f64, f64) {
-        let terms =
-            || rows[row * x.len()..][..x.len()].iter().zip(x).map(|(&a, &b)| f64::from(a) * f64::from(b));
+    fn exact(row: &[f32], x: &[f32]) -> (f64, f64) {
+        let terms = || row.iter().zip(x).map(|(&a, &b)| f64::from(a) * f64::from(b));
         (terms().sum(), terms().map(f64::abs).sum())
     }
 
     proptest! {
         #[test]
-        fn kernels_agree_on_odd_shapes(count in 0usize..11, width in 0usize..70, seed in 0u64..1000) {
+        fn kernels_agree_on_odd_shapes(count in 0usize..11, vectors in 1usize..8, width in 0usize..70, seed in 0u64..1000) {
             let mut stream = Seed(seed).stream("scan");
             let half: Vec<f16> = (0..count * width).map(|_| f16::from_f64(stream.normal())).collect();
-            let single: Vec<f32> = half.iter().map(|value| value.to_f32()).collect();
-            let x: Vec<f32> = (0..width).map(|_| stream.normal() as f32).collect();
-            let mut results = vec![vec![f32::NAN; count]; 4];
-            dots_half(&half, &x, &mut results[0]);
-            dots_single(&single, &x, &mut results[1]);
-            portable::dots_half(&half, &x, &mut results[2]);
-            portable::dots_single(&single, &x, &mut results[3]);
-            for row in 0..count {
-                let (value, size) = exact(&single, &x, row);
-                for result in &results {
-                    prop_assert!((f64::from(result[row]) - value).abs() <= 1e-6 * size + 1e-30);
+            let mut single = vec![0.0; half.len()];
+            widen(&half, 1.0, &mut single);
+            prop_assert!(half.iter().zip(&single).all(|(half, single)| half.to_f32() == *single));
+            let x: Vec<f32> = (0..vectors * width).map(|_| stream.normal() as f32).collect();
+            let named: Vec<u32> = (0..count as u32).rev().collect();
+            let mut crossed = vec![vec![f32::NAN; vectors * count]; 2];
+            cross_dots(&x, &single, width, &mut crossed[0]);
+            portable::cross_dots(&x, &single, width, &mut crossed[1]);
+            for vector in 0..vectors {
+                let x = &x[vector * width..][..width];
+                let mut results = vec![vec![f32::NAN; count]; 6];
+                dots_half(&half, x, &mut results[0]);
+                dots_single(&single, x, &mut results[1]);
+                portable::dots(&half, x, &mut results[2]);
+                portable::dots(&single, x, &mut results[3]);
+                dots_half_of(&half, &named, x, &mut results[4]);
+                portable::dots_of(&single, &named, x, &mut results[5]);
+                results[4].reverse();
+                results[5].reverse();
+                results.extend(crossed.iter().map(|all| all[vector * count..][..count].to_vec()));
+                for row in 0..count {
+                    let (value, size) = exact(&single[row * width..][..width], x);
+                    for result in &results {
+                        prop_assert!((f64::from(result[row]) - value).abs() <= 1e-6 * size + 1e-30);
+                    }
+                    // The same bits wherever a row stands and whatever it stands beside.
+                    prop_assert_eq!(results[0][row].to_bits(), results[4][row].to_bits());
+                    prop_assert_eq!(results[0][row].to_bits(), results[6][row].to_bits());
                 }
             }
-        }
-    }
-
-    #[test]
-    fn a_row_has_one_result_wherever_it_stands() {
-        let mut stream = Seed(5).stream("scan");
-        let width = 37;
-        let rows: Vec<f16> = (0..9 * width).map(|_| f16::from_f64(stream.normal())).collect();
-        let x: Vec<f32> = (0..width).map(|_| stream.normal() as f32).collect();
-        let mut together = vec![0.0; 9];
-        dots_half(&rows, &x, &mut together);
-        for row in 0..9 {
-            let mut alone = [0.0];
-            dots_half(&rows[row * width..][..width], &x, &mut alone);
-            assert_eq!(alone[0].to_bits(), together[row].to_bits());
         }
     }
 }

@@ -5,18 +5,50 @@ use half::slice::HalfFloatSliceExt;
 
 const LANES: usize = 8;
 
-pub(super) fn dots_half(rows: &[f16], x: &[f32], out: &mut [f32]) {
-    let mut converted = vec![0.0; x.len()];
-    for (row, sum) in out.iter_mut().enumerate() {
-        rows[row * x.len()..][..x.len()].convert_to_f32_slice(&mut converted);
-        *sum = dot(&converted, x);
+/// A number that rows are stored in.
+pub(super) trait Stored: Copy {
+    /// Some of them in single precision.
+    fn widen(values: &[Self], out: &mut [f32]);
+}
+
+impl Stored for f16 {
+    fn widen(values: &[Self], out: &mut [f32]) {
+        values.convert_to_f32_slice(out);
     }
 }
 
-pub(super) fn dots_single(rows: &[f32], x: &[f32], out: &mut [f32]) {
-    for (row, sum) in out.iter_mut().enumerate() {
-        *sum = dot(&rows[row * x.len()..][..x.len()], x);
+impl Stored for f32 {
+    fn widen(values: &[Self], out: &mut [f32]) {
+        out.copy_from_slice(values);
     }
+}
+
+pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
+    let mut widened = vec![0.0; x.len()];
+    for (row, sum) in out.iter_mut().enumerate() {
+        T::widen(&rows[row * x.len()..][..x.len()], &mut widened);
+        *sum = dot(&widened, x);
+    }
+}
+
+pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
+    for (&row, sum) in named.iter().zip(out) {
+        dots(&rows[row as usize * x.len()..][..x.len()], x, std::slice::from_mut(sum));
+    }
+}
+
+pub(super) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
+    if width == 0 || b.is_empty() {
+        return out.fill(0.0);
+    }
+    for (vector, out) in a.chunks_exact(width).zip(out.chunks_exact_mut(b.len() / width)) {
+        dots(b, vector, out);
+    }
+}
+
+pub(super) fn widen(values: &[f16], scale: f32, out: &mut [f32]) {
+    values.convert_to_f32_slice(out);
+    out.iter_mut().for_each(|value| *value *= scale);
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
