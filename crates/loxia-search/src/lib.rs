@@ -12,6 +12,7 @@
 //! | [`Exact`] | everything |
 //! | [`Rerank`] | the best of a [`FirstStage`] |
 //! | [`Anncur`] | fixed anchor items, then the best of a row guessed from them |
+//! | [`FixedItem`] | fixed anchor items, then the best of a row guessed from items in the query slot |
 //! | [`Adacur`] | the same with items chosen for the query in rounds |
 //! | [`Axn`] | by regression of the scores on item vectors, in rounds |
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
@@ -29,10 +30,13 @@ mod cur;
 mod error;
 mod evaluate;
 mod first_stage;
+mod fixed_item;
+mod item_scores;
 mod kmeans;
 mod ledger;
 pub mod linalg;
 mod method;
+mod paper;
 mod posterior;
 mod rerank;
 mod row_model;
@@ -40,16 +44,19 @@ mod schedule;
 
 pub use adacur::{Adacur, AdacurSettings, Strategy};
 pub use anchors::{AnchorSet, QueryRows};
-pub use anncur::{AnchorItems, Anncur, AnncurSettings};
+pub use anncur::{AnchorItems, Anncur, AnncurSettings, Preference};
 pub use axn::{Axn, AxnSettings, factorised_item_vectors};
-pub use catalogue::{BuildOptions, Built, MethodName, build, build_for_seeds};
+pub use catalogue::{BuildOptions, Built, MethodName, build, build_for_paper, build_for_seeds};
 pub use collection::{Collection, MatrixCollection, QueryEncoder, Searcher, TextCollection};
 pub use cur::{CurLink, CurQuality, cur_quality, numerical_rank, singular_values};
 pub use error::{Error, Result};
 pub use evaluate::{RowOutcome, recall_grid, search_row};
 pub use first_stage::{DualScan, FirstStage, GivenRun, RandomStart};
+pub use fixed_item::FixedItem;
+pub use item_scores::ItemScores;
 pub use ledger::{Ledger, ScoreItems};
 pub use method::{Exact, Goal, Method, Outcome, QueryView, search_with};
+pub use paper::{PaperAccounting, paper_recalls};
 pub use posterior::{Posterior, PosteriorSettings, choose_settings};
 pub use rerank::Rerank;
 pub use row_model::Solver;
