@@ -282,5 +282,32 @@ for number, text in enumerate(["nDCG@10", "RR(rel=2)@10", "SetF(beta=2.0)", "P.5
                                "nDCG(dcg='exp-log2',judged_only=True)@5", "ndcg_cut", "SetP(relative=True)"]):
     seed("measures", str(number), text)
 
+# Search.
+def digest(kind: str, *parts: str) -> str:
+    lengths = b"".join(struct.pack("<Q", len(part.encode())) + part.encode() for part in parts)
+    return hashlib.sha256(kind.encode() + lengths).hexdigest()
+
+
+def kept(query: str, item: str, score: float) -> bytes:
+    key = int(digest("pair", digest("plain", query), digest("untitled", item))[:32], 16)
+    record = key.to_bytes(16, "little") + struct.pack("<f", score)
+    return record + struct.pack("<I", zlib.crc32(record))
+
+
+def tfidf_part(analyser: bytes, terms: list[str], items: int) -> bytes:
+    text = "".join(terms).encode()
+    lengths = struct.pack(f"<{len(terms)}I", *(len(term.encode()) for term in terms))
+    return analyser + struct.pack("<IQ", len(terms), len(text)) + lengths + text + struct.pack("<I", items) * len(terms)
+
+
+header = b"loxscore" + struct.pack("<II", 1, 4) + b"fuzz"
+header += struct.pack("<I", zlib.crc32(header))
+seed("score_cache", "empty", header)
+seed("score_cache", "whole", header + kept("a", "x", 2.5) + kept("b", "y", -1) + kept("c", "z", 0))
+seed("score_cache", "torn", header + kept("a", "x", 2.5) + kept("a", "y", 3)[:11])
+seed("score_cache", "damaged", header + kept("a", "x", 2.5)[:-1] + b"\0" + kept("a", "y", float("nan")) + kept("b", "x", 1))
+seed("tfidf_vectors", "small", b"loxtfidf" + struct.pack("<IQI", 1, 3, 2) + tfidf_part(b"\0\0\0\0", ["red", "w\u00e9"], 2)
+     + tfidf_part(b"\1\3\5\1", [" re", "red", "ed "], 3) + struct.pack("<I2f10f", 2, 1.5, 0.5, *(n / 8 for n in range(10))))
+
 print(sum(1 for path in SEEDS.rglob("*") if path.is_file()), "seeds,",
       sum(path.stat().st_size for path in SEEDS.rglob("*") if path.is_file()) // 1000, "kB")

@@ -18,6 +18,7 @@ mod context;
 mod embedded;
 mod exit;
 mod flags;
+mod kept_scores;
 mod matrix_source;
 mod matrix_target;
 mod output;

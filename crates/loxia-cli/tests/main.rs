@@ -1,11 +1,13 @@
 //! The program as its users run it, on the embedded tiny models.
 
 mod bad_input;
+mod bench;
 mod config;
 mod data;
 mod embed;
 mod eval;
 mod faults;
+mod keep_scores;
 mod kill;
 mod knn;
 mod program;

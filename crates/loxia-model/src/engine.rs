@@ -83,7 +83,8 @@ impl Engine {
         let architecture = &network.architecture;
         let (positions, zero_types) = (architecture.positions, omit_types || ignores_types(architecture));
         let weights = std::mem::replace(&mut network.encoder, architecture.skeleton());
-        let backend = Box::new(CpuEncoder::new(architecture.shape.clone(), weights, machine.kernel)?);
+        let (kernel, precision) = (machine.kernel, machine.precision.into());
+        let backend = Box::new(CpuEncoder::new(architecture.shape.clone(), weights, kernel, precision)?);
         Ok(Engine { backend, positions, zero_types, token_budget: machine.token_budget })
     }
 

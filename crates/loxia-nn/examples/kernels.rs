@@ -1,4 +1,5 @@
-//! Speed of the kernels on one thread: `cargo run --release -p loxia-nn --example kernels [SECONDS]`.
+//! Speed of the kernels on one thread: `cargo run --release -p loxia-nn --example kernels [SECONDS]`;
+//! `LOXIA_KERNEL` picks one kernel.
 //!
 //! The machine may be shared: see [`best`] for what is measured. GFLOP/s count the useful
 //! operations: two for each multiply-add of the matrix products, nothing for norms, softmax and activations.
@@ -13,22 +14,29 @@ fn main() {
     println!("features: {features}");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one thread");
     pool.install(|| {
-        for kernel in Kernel::available() {
+        let kernels = match std::env::var_os(Kernel::VARIABLE) {
+            Some(_) => vec![Kernel::detect().expect("a kernel of this machine")],
+            None => Kernel::available(),
+        };
+        for kernel in kernels {
             println!("\n{kernel}");
             for (inputs, outputs) in [(384, 384), (384, 1536), (1536, 384), (768, 3072), (3072, 768)] {
                 for activation in [Activation::Identity, Activation::GeluErf] {
                     product(kernel, inputs, outputs, activation, seconds);
                 }
             }
-            for tokens in [64, 128, 256] {
-                attention(kernel, tokens, seconds);
+            for precision in [Precision::F32, Precision::Int8] {
+                println!("  {precision}");
+                let (mini, base) = (shape(384, 6, 1536), shape(768, 2, 3072));
+                let run = |what, shape, sequences, tokens, all| {
+                    forward(what, kernel, precision, shape, sequences, tokens, all, seconds);
+                };
+                run("MiniLM-L6  8 x 256, all rows", &mini, 8, 256, true);
+                run("MiniLM-L6  8 x 256, [CLS] rows", &mini, 8, 256, false);
+                run("MiniLM-L6  50 x 40, [CLS] rows", &mini, 50, 40, false);
+                run("MiniLM-L6  1 x 128, [CLS] row", &mini, 1, 128, false);
+                run("BERT-base, 2 layers  8 x 256, all rows", &base, 8, 256, true);
             }
-            let mini = shape(384, 6, 1536);
-            forward("MiniLM-L6  8 x 256, all rows", kernel, &mini, 8, 256, true, seconds);
-            forward("MiniLM-L6  8 x 256, [CLS] rows", kernel, &mini, 8, 256, false, seconds);
-            forward("MiniLM-L6  1 x 128, [CLS] row", kernel, &mini, 1, 128, false, seconds);
-            let base = shape(768, 2, 3072);
-            forward("BERT-base, 2 layers  8 x 256, all rows", kernel, &base, 8, 256, true, seconds);
         }
     });
 }
@@ -102,7 +110,7 @@ fn shape(hidden: usize, layers: usize, intermediate: usize) -> EncoderShape {
     }
 }
 
-fn encoder(shape: &EncoderShape, kernel: Kernel) -> CpuEncoder {
+fn encoder(shape: &EncoderShape, kernel: Kernel, precision: Precision) -> CpuEncoder {
     let hidden = shape.hidden;
     let layer = || LayerWeights {
         query: linear(hidden, hidden),
@@ -123,7 +131,7 @@ fn encoder(shape: &EncoderShape, kernel: Kernel) -> CpuEncoder {
         relative_bias: None,
         layers: (0..shape.layers).map(|_| layer()).collect(),
     };
-    CpuEncoder::new(shape.clone(), weights, kernel).expect("sound weights")
+    CpuEncoder::new(shape.clone(), weights, kernel, precision).expect("sound weights")
 }
 
 fn batch(sequences: usize, tokens: usize) -> PackedBatch {
@@ -136,31 +144,19 @@ fn batch(sequences: usize, tokens: usize) -> PackedBatch {
     batch
 }
 
-/// Attention has no door of its own: the difference between a layer of sequences of this length and one of
-/// the same number of tokens in sequences of one token.
-fn attention(kernel: Kernel, tokens: usize, seconds: f64) {
-    let shape = EncoderShape { intermediate: 1, ..shape(384, 1, 1) };
-    let encoder = encoder(&shape, kernel);
-    let rows: Vec<u32> = (0..512).collect();
-    let mut out = vec![0.0; 512 * 384];
-    let mut time = |batch: &PackedBatch| {
-        best(seconds, || encoder.forward(batch, &rows, &mut out).expect("a sound batch"))
-    };
-    let spent = time(&batch(512 / tokens, tokens)) - time(&batch(512, 1));
-    let flops = 4.0 * (512 * tokens * 384) as f64;
-    report(&format!("attention over {tokens} tokens, heads of 32"), flops, spent);
-}
-
+/// A forward pass: its speed, and the share and speed of each kind of work.
+#[allow(clippy::too_many_arguments)]
 fn forward(
     what: &str,
     kernel: Kernel,
+    precision: Precision,
     shape: &EncoderShape,
     sequences: usize,
     tokens: usize,
     all: bool,
     seconds: f64,
 ) {
-    let encoder = encoder(shape, kernel);
+    let encoder = encoder(shape, kernel, precision);
     let batch = batch(sequences, tokens);
     let step = if all { 1 } else { tokens };
     let rows: Vec<u32> = (0..batch.tokens() as u32).step_by(step).collect();
@@ -170,4 +166,23 @@ fn forward(
     let weights = 4 * shape.hidden * shape.hidden + 2 * shape.hidden * shape.intermediate;
     let token = shape.layers * (2 * weights + 4 * tokens * shape.hidden);
     report(what, (batch.tokens() * token) as f64, time);
+    if all {
+        let profile = Profile::default();
+        encoder.forward_profiled(&batch, &rows, &mut out, &profile).expect("a sound batch");
+        let share = |work: Work| profile.time(work).as_secs_f64() / profile.total().as_secs_f64();
+        let operations = |work: Work| {
+            let weights = match work {
+                Work::Projections => 3 * shape.hidden * shape.hidden,
+                Work::AttentionOutput => shape.hidden * shape.hidden,
+                Work::Intermediate | Work::Output => shape.hidden * shape.intermediate,
+                Work::Attention => 2 * tokens * shape.hidden,
+                _ => 0,
+            };
+            (2 * batch.tokens() * shape.layers * weights) as f64
+        };
+        for work in Work::ALL {
+            let speed = operations(work) / profile.time(work).as_secs_f64() / 1e9;
+            println!("    {:<30} {:>5.1} % {speed:>8.1} GFLOP/s", work.name(), 100.0 * share(work));
+        }
+    }
 }

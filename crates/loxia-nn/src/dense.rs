@@ -45,11 +45,11 @@ impl Dense {
             return Err(Error::Length { what: "output of a dense layer", found: out.len(), expected });
         }
         if rows <= ROWS {
-            self.isa.product(input, &self.packed, self.activation, out);
+            self.isa.product_f32(input, &self.packed, self.activation, out);
         } else {
             out.par_chunks_mut(ROWS * outputs)
                 .zip(input.par_chunks(ROWS * inputs))
-                .for_each(|(out, input)| self.isa.product(input, &self.packed, self.activation, out));
+                .for_each(|(out, input)| self.isa.product_f32(input, &self.packed, self.activation, out));
         }
         Ok(())
     }

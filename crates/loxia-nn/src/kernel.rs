@@ -21,15 +21,17 @@ pub enum Kernel {
     Portable,
     /// x86-64 with AVX2 and FMA, 8 lanes.
     Avx2,
-    /// x86-64 with AVX-512F, 16 lanes.
+    /// x86-64 with AVX-512F and BW, 16 lanes.
     Avx512,
+    /// The same with VNNI: 8-bit products in one instruction. In `f32` it is [`Kernel::Avx512`].
+    Avx512Vnni,
 }
 
 impl Kernel {
     /// Environment variable that forces a kernel.
     pub const VARIABLE: &'static str = "LOXIA_KERNEL";
 
-    const ALL: [Kernel; 3] = [Kernel::Portable, Kernel::Avx2, Kernel::Avx512];
+    const ALL: [Kernel; 4] = [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Vnni];
 
     /// The kernel of this process: the one `LOXIA_KERNEL` names, else the fastest this machine has.
     pub fn detect() -> Result<Kernel> {
@@ -62,6 +64,7 @@ impl Kernel {
             Kernel::Portable => "portable",
             Kernel::Avx2 => "avx2",
             Kernel::Avx512 => "avx512",
+            Kernel::Avx512Vnni => "avx512vnni",
         }
     }
 

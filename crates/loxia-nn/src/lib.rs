@@ -15,6 +15,9 @@
 //! additions over its inputs, in order, whatever tile computed it; attention and norms reduce within a row,
 //! in an order fixed by the row's length. General matrix libraries do not promise that.
 //!
+//! In 8-bit integers ([`Precision::Int8`]) the same holds: a token's codes depend on that token alone, and sums of
+//! integers are exact.
+//!
 //! # Threads
 //!
 //! Work is shared among the threads of the current rayon pool by blocks of rows; a batch of one block stays
@@ -22,7 +25,7 @@
 //!
 //! # What it does not do
 //!
-//! Files, tokens and texts are not known here. There is no backward pass yet, and no precision but `f32`.
+//! Files, tokens and texts are not known here. There is no backward pass yet.
 #![warn(missing_docs)]
 
 mod activation;
@@ -35,6 +38,8 @@ mod kernel;
 mod kernels;
 mod memory;
 mod plan;
+mod precision;
+mod profile;
 mod shape;
 mod weights;
 
@@ -46,5 +51,7 @@ pub use encoder::CpuEncoder;
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use plan::plan_batches;
+pub use precision::Precision;
+pub use profile::{Profile, Work};
 pub use shape::{EncoderShape, RelativeBuckets};
 pub use weights::{EncoderWeights, LayerNorm, LayerWeights, Linear};

@@ -1,70 +1,78 @@
 //! Buffers aligned to cache lines, and a pool that keeps scratch memory between calls.
 
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
 
 /// A cache line, so that a `Vec` of them is aligned to one.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([f32; LINE]);
+struct Line([u8; LINE_BYTES]);
 
-const LINE: usize = 16;
+const LINE_BYTES: usize = 64;
 
-// SAFETY: an array of f32 for which all bits zero is a value.
+// SAFETY: an array of bytes, for which all zero is a value.
 unsafe impl bytemuck::Zeroable for Line {}
-// SAFETY: 16 f32 fill 64 bytes exactly, so there is no padding, and every bit pattern is a value.
+// SAFETY: 64 bytes fill it exactly, so there is no padding, and every bit pattern is a value.
 unsafe impl bytemuck::Pod for Line {}
 
-/// A vector of `f32` that starts on a cache line.
-#[derive(Clone, Default)]
-pub(crate) struct Buffer {
+/// A vector of plain numbers that starts on a cache line.
+#[derive(Clone)]
+pub(crate) struct Buffer<T = f32> {
     lines: Vec<Line>,
     length: usize,
+    kind: PhantomData<T>,
 }
 
-impl Buffer {
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Buffer { lines: Vec::new(), length: 0, kind: PhantomData }
+    }
+}
+
+impl<T: Pod> Buffer<T> {
+    const IN_LINE: usize = LINE_BYTES / size_of::<T>();
+
     /// A buffer of zeros.
     pub(crate) fn zeros(length: usize) -> Self {
-        Buffer { lines: bytemuck::zeroed_vec(length.div_ceil(LINE)), length }
+        Buffer { lines: bytemuck::zeroed_vec(length.div_ceil(Self::IN_LINE)), length, kind: PhantomData }
     }
 
     /// The first `length` elements, after growing where needed; what they hold is left over from before.
-    pub(crate) fn sized(&mut self, length: usize) -> &mut [f32] {
-        if length > self.lines.len() * LINE {
+    pub(crate) fn sized(&mut self, length: usize) -> &mut [T] {
+        if length > self.lines.len() * Self::IN_LINE {
             *self = Buffer::zeros(length);
         }
         self.length = length;
         self
     }
 
-    fn bytes(&self) -> usize {
-        self.lines.len() * size_of::<Line>()
+    /// Bytes allocated.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lines.len() * LINE_BYTES
     }
 }
 
-impl Deref for Buffer {
-    type Target = [f32];
+impl<T: Pod> Deref for Buffer<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[f32] {
+    fn deref(&self) -> &[T] {
         &bytemuck::cast_slice(&self.lines)[..self.length]
     }
 }
 
-impl DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut [f32] {
+impl<T: Pod> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.length]
     }
 }
 
-/// Scratch memory made of buffers.
+/// Scratch memory that can say how much it is.
 pub(crate) trait Scratch: Default + Send {
-    /// The buffers it holds.
-    fn buffers(&self) -> impl Iterator<Item = &Buffer>;
-
     /// Bytes allocated.
-    fn bytes(&self) -> usize {
-        self.buffers().map(Buffer::bytes).sum()
-    }
+    fn bytes(&self) -> usize;
 }
 
 /// Scratch memory kept between calls.
@@ -118,14 +126,14 @@ mod tests {
     struct One(Buffer);
 
     impl Scratch for One {
-        fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-            std::iter::once(&self.0)
+        fn bytes(&self) -> usize {
+            self.0.bytes()
         }
     }
 
     #[test]
     fn buffers_are_aligned_and_have_their_length() {
-        let mut buffer = Buffer::default();
+        let mut buffer: Buffer = Buffer::default();
         for length in [0, 1, 15, 16, 17, 1000, 3] {
             assert_eq!(buffer.sized(length).len(), length);
             assert_eq!(buffer.as_ptr().align_offset(64), 0);

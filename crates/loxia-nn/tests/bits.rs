@@ -20,8 +20,8 @@ fn rows(encoder: &CpuEncoder, batch: &PackedBatch, first: u32, length: usize) ->
     bits(&out)
 }
 
-fn check(shape: &EncoderShape, kernel: Kernel, length: usize) {
-    let encoder = CpuEncoder::new(shape.clone(), model::weights(shape, 1), kernel).unwrap();
+fn check(shape: &EncoderShape, kernel: Kernel, precision: Precision, length: usize) {
+    let encoder = CpuEncoder::new(shape.clone(), model::weights(shape, 1), kernel, precision).unwrap();
     let mut batch = PackedBatch::new();
     let probe = |batch: &mut PackedBatch| model::push(batch, shape, 99, length);
     let first = probe(&mut batch);
@@ -43,7 +43,7 @@ fn check(shape: &EncoderShape, kernel: Kernel, length: usize) {
                     }
                 }
                 let found = pool.install(|| rows(&encoder, &batch, first, length));
-                assert_eq!(alone, found, "{kernel}, {count} threads, place {place} of {size}");
+                assert_eq!(alone, found, "{kernel}, {precision}, {count} threads, place {place} of {size}");
             }
         }
     }
@@ -64,11 +64,13 @@ fn check(shape: &EncoderShape, kernel: Kernel, length: usize) {
 fn a_sequence_keeps_its_bits() {
     let relative = Some(RelativeBuckets { buckets: 32, max_distance: 128 });
     for kernel in Kernel::available() {
-        check(&model::shape(64, 2, 96, 2), kernel, 37);
-        check(&model::shape(30, 3, 50, 2), kernel, 1);
-        check(&model::shape(5, 1, 19, 2), kernel, 130);
-        check(&EncoderShape { embedding: 9, ..model::shape(21, 3, 17, 2) }, kernel, 8);
-        check(&EncoderShape { relative, ..model::shape(16, 2, 32, 2) }, kernel, 50);
+        for precision in [Precision::F32, Precision::Int8] {
+            check(&model::shape(64, 2, 96, 2), kernel, precision, 37);
+            check(&model::shape(30, 3, 50, 2), kernel, precision, 1);
+            check(&model::shape(5, 1, 19, 2), kernel, precision, 130);
+            check(&EncoderShape { embedding: 9, ..model::shape(21, 3, 17, 2) }, kernel, precision, 8);
+            check(&EncoderShape { relative, ..model::shape(16, 2, 32, 2) }, kernel, precision, 50);
+        }
     }
 }
 
@@ -95,7 +97,8 @@ fn a_dense_layer_keeps_its_bits() {
 #[test]
 fn scratch_is_kept_and_released() {
     let shape = model::shape(16, 2, 32, 2);
-    let encoder = CpuEncoder::new(shape.clone(), model::weights(&shape, 1), Kernel::Portable).unwrap();
+    let encoder =
+        CpuEncoder::new(shape.clone(), model::weights(&shape, 1), Kernel::Portable, Precision::F32).unwrap();
     let mut batch = PackedBatch::new();
     model::push(&mut batch, &shape, 1, 40);
     let before = rows(&encoder, &batch, 0, 40);

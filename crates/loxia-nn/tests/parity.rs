@@ -14,7 +14,7 @@ fn compare(shape: &EncoderShape, lengths: &[usize], seed: u64) {
     let expected: Vec<_> =
         (0..lengths.len()).map(|sequence| naive::states(shape, &weights, &batch, sequence)).collect();
     for kernel in Kernel::available() {
-        let encoder = CpuEncoder::new(shape.clone(), weights.clone(), kernel).unwrap();
+        let encoder = CpuEncoder::new(shape.clone(), weights.clone(), kernel, Precision::F32).unwrap();
         let states = encoder.all_states(&batch).unwrap();
         assert_eq!(states.len(), shape.layers + 1);
         for (level, found) in states.iter().enumerate() {

@@ -8,7 +8,7 @@ fn refused(change: impl FnOnce(&mut EncoderShape, &mut EncoderWeights)) -> Strin
     let mut shape = model::shape(8, 2, 12, 2);
     let mut weights = model::weights(&shape, 1);
     change(&mut shape, &mut weights);
-    CpuEncoder::new(shape, weights, Kernel::Portable).unwrap_err().to_string()
+    CpuEncoder::new(shape, weights, Kernel::Portable, Precision::F32).unwrap_err().to_string()
 }
 
 #[test]
@@ -35,7 +35,8 @@ fn wrong_tensors_are_named() {
 fn wrong_batches_are_refused() {
     let relative = Some(RelativeBuckets { buckets: 32, max_distance: 128 });
     let shape = EncoderShape { relative, ..model::shape(8, 2, 12, 1) };
-    let encoder = CpuEncoder::new(shape.clone(), model::weights(&shape, 1), Kernel::Portable).unwrap();
+    let encoder =
+        CpuEncoder::new(shape.clone(), model::weights(&shape, 1), Kernel::Portable, Precision::F32).unwrap();
     let forward = |ids: &[u32], types: &[u32], positions: &[u32], row: u32, width: usize| {
         let mut batch = PackedBatch::new();
         batch.push(&[1], &[0], &[0]).unwrap();

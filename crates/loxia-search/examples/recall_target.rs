@@ -78,7 +78,8 @@ fn main() -> Fallible<()> {
 
 fn search(method: &dyn Method, rows: &QueryRows, query: usize, k: usize, stop: &Stop) -> Fallible<Answer> {
     let id = query.to_string();
-    let view = QueryView { id: &id, vector: rows.vectors.as_ref().map(|vectors| vectors.row(query)) };
+    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
+    let view = QueryView { id: &id, vector, text: None };
     let row = rows.scores.row(query);
     Ok(search_with(method, &view, k, stop, &Cancel::new(), |items, scores, _| {
         items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);

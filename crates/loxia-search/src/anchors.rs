@@ -7,7 +7,7 @@ use crate::linalg::Dense;
 use crate::{Error, Result};
 
 /// Sums of squares of larger values would not fit single precision.
-const LARGEST: f64 = 1e15;
+pub(crate) const LARGEST: f64 = 1e15;
 
 /// Queries with all their scores, and their vectors where there is an encoder.
 #[derive(Debug, Clone)]
@@ -116,6 +116,17 @@ impl AnchorSet {
     /// The whole matrix, for the oracle.
     pub(crate) fn every_row(&self) -> Option<&Arc<Dense>> {
         self.every_row.as_ref()
+    }
+
+    /// The same anchors over some of the items, in the order named.
+    pub fn select_items(&self, items: &[usize]) -> Self {
+        let rows = QueryRows {
+            scores: Arc::new(self.rows.scores.select_cols(items)),
+            vectors: self.rows.vectors.clone(),
+        };
+        let item_vectors = self.item_vectors.as_ref().map(|vectors| Arc::new(vectors.select_rows(items)));
+        // What is known of the items otherwise is for stored matrices, whose items are never a part.
+        AnchorSet { rows, item_vectors, item_scores: None, every_row: None }
     }
 
     /// Anchors outside a fold (every `folds`-th row, from `fold` on), and the rows of the fold, at most

@@ -148,7 +148,7 @@ impl<M: Method, C: Collection> Searcher<M, C> {
 impl<M: Method, C: Collection> Retriever for Searcher<M, C> {
     fn search(&self, query: &Query, k: usize, stop: &Stop, cancel: &Cancel) -> loxia_core::Result<Answer> {
         let vector = self.collection.vector(query)?;
-        let view = QueryView { id: query.id.as_str(), vector: vector.as_deref() };
+        let view = QueryView { id: query.id.as_str(), vector: vector.as_deref(), text: Some(&query.text) };
         let answer = search_with(&self.method, &view, k, stop, cancel, |items, scores, cancel| {
             self.collection.score(query, items, scores, cancel)
         })?;

@@ -56,7 +56,8 @@ pub fn search_row(
     let deepest = ks.iter().copied().max().unwrap_or(1).max(1);
     let exact = best_positions(row, deepest, |_| false);
     let id = query.to_string();
-    let view = QueryView { id: &id, vector: rows.vectors.as_ref().map(|vectors| vectors.row(query)) };
+    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
+    let view = QueryView { id: &id, vector, text: None };
     let answer = search_with(method, &view, deepest, stop, cancel, |items, scores, _| {
         items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);
         Ok(Cost { pairs: items.len() as u64, ..Cost::default() })

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use loxia_core::{Seed, TopK};
+use loxia_core::{QueryText, Seed, TopK};
 
-use crate::linalg::{Dense, times_column};
-use crate::method::best_positions;
 use crate::{Error, QueryView, Result};
 
 /// Orders items for a query without the cross-encoder.
@@ -36,45 +34,6 @@ impl<F: FirstStage + ?Sized> FirstStage for Arc<F> {
     }
 }
 
-/// Dot products with all item vectors: a dual encoder without an approximate index.
-///
-/// ```
-/// use loxia_search::{DualScan, FirstStage, QueryView, linalg::Dense};
-/// let items = Dense::new(3, 2, vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0]).unwrap();
-/// let query = QueryView { id: "q", vector: Some(&[0.2, 1.0]) };
-/// assert_eq!(DualScan::new(items.into()).best(&query, 2).unwrap(), [2, 1]);
-/// ```
-#[derive(Debug, Clone)]
-pub struct DualScan {
-    item_vectors: Arc<Dense>,
-}
-
-impl DualScan {
-    /// One vector an item.
-    pub fn new(item_vectors: Arc<Dense>) -> Self {
-        DualScan { item_vectors }
-    }
-
-    fn scan(&self, query: &QueryView<'_>) -> Result<Vec<f32>> {
-        let vector = query_vector(query, "a dual-encoder scan", self.item_vectors.cols())?;
-        Ok(times_column(&self.item_vectors, vector))
-    }
-}
-
-impl FirstStage for DualScan {
-    fn items(&self) -> usize {
-        self.item_vectors.rows()
-    }
-
-    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
-        Ok(best_positions(&self.scan(query)?, count, |_| false))
-    }
-
-    fn scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
-        self.scan(query).map(Some)
-    }
-}
-
 /// The query's vector, checked for its width and for NaN.
 pub(crate) fn query_vector<'a>(
     query: &QueryView<'a>,
@@ -100,6 +59,15 @@ pub(crate) fn query_vector<'a>(
             Err(Error::NotFinite { what: "query vector", row: 0, col, value: f64::from(vector[col]) })
         }
     }
+}
+
+/// The query's text.
+pub(crate) fn query_text<'a>(query: &QueryView<'a>, method: &'static str) -> Result<&'a QueryText> {
+    query.text.ok_or(Error::Missing {
+        method,
+        what: "the query's text",
+        advice: "search with queries, or give their candidates as a run",
+    })
 }
 
 /// Candidates of a given run, by query id; a query that the run does not hold has none.

@@ -1,16 +1,20 @@
 //! What all methods have in common: the loop of rounds, and the way from a method to an answer.
 
-use loxia_core::{Answer, Cancel, Cost, Ranking, RecallEstimate, RecallTarget, Scored, Stop, StoppedBy};
+use loxia_core::{
+    Answer, Cancel, Cost, QueryText, Ranking, RecallEstimate, RecallTarget, Scored, Stop, StoppedBy,
+};
 
 use crate::{Ledger, Result, Schedule};
 
-/// A query as methods see it: its name, and its vector where there is an encoder.
+/// A query as methods see it: its name, and its vector and text where there are some.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryView<'a> {
     /// Id of the query; methods that draw at random draw by it.
     pub id: &'a str,
     /// Its vector, in the space of the item vectors.
     pub vector: Option<&'a [f32]>,
+    /// Its text; a query known only as a row of stored scores has none.
+    pub text: Option<&'a QueryText>,
 }
 
 /// What a search is for.
@@ -93,7 +97,7 @@ pub(crate) fn run_rounds(
 /// use loxia_core::{Cancel, Cost, Stop};
 /// use loxia_search::{Exact, QueryView, search_with};
 /// let scores = [0.1f32, 0.9, 0.5];
-/// let query = QueryView { id: "q", vector: None };
+/// let query = QueryView { id: "q", vector: None, text: None };
 /// let answer = search_with(&Exact::new(3), &query, 1, &Stop::default(), &Cancel::new(), |items, out, _| {
 ///     items.iter().zip(out).for_each(|(&item, score)| *score = scores[item as usize]);
 ///     Ok(Cost { pairs: items.len() as u64, ..Cost::default() })

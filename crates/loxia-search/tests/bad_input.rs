@@ -60,7 +60,7 @@ fn values_that_are_no_numbers_are_refused_by_place() {
     let world = world(10, 1, 20, 0.1);
     let built = build(MethodName::Posterior, &world.anchors, &BuildOptions::default()).unwrap();
     let run = |vector: Option<&[f32]>| {
-        let view = QueryView { id: "q", vector };
+        let view = QueryView { id: "q", vector, text: None };
         search_with(&*built.method, &view, 1, &Stop::at_budget(5), &Cancel::new(), |_, _, _| unreachable!())
     };
     assert!(message(run(None)).contains("needs a query vector"));

@@ -297,7 +297,7 @@ fn the_published_accounting_has_its_own_recalls() {
     assert_eq!((recalls.rows(), recalls.cols()), (10, 4));
     assert!(recalls.values().iter().all(|recall| (0.0..=1.0).contains(recall)));
     // Anchor items are not added to the retrieved ones: five are five.
-    let view = QueryView { id: "0", vector: None };
+    let view = QueryView { id: "0", vector: None, text: None };
     assert_eq!(published.retrieved(&view, world.test.scores.row(0), 12, 5).unwrap().len(), 5);
     let free = build_for_paper(MethodName::FixedItem, &anchors, Seed(0)).unwrap().unwrap();
     assert!(!free.charges_anchors());

@@ -4,4 +4,5 @@ mod bad_input;
 mod identities;
 mod linalg;
 mod posterior;
+mod score_cache;
 mod synthetic;

@@ -37,7 +37,7 @@ fn agrees_with_the_numpy_reference() {
         let model = Posterior::fit(&anchors, settings).unwrap();
         let model = model.with_schedule(Schedule::Even { rounds: 5 });
         let row = case["row"].as_u64().unwrap() as usize;
-        let view = QueryView { id: "q", vector: with_vectors.then(|| queries.row(row)) };
+        let view = QueryView { id: "q", vector: with_vectors.then(|| queries.row(row)), text: None };
 
         let (mean, variance) = model.prior(&view).unwrap();
         for (found, expected) in mean.iter().step_by(7).zip(numbers(&case["mean"])) {

@@ -69,10 +69,17 @@ impl World {
         let row = self.test.scores.row(query);
         let id = format!("q{query}");
         let vector = self.test.vectors.as_ref().map(|vectors| vectors.row(query));
-        search_with(method, &QueryView { id: &id, vector }, k, stop, &Cancel::new(), |items, scores, _| {
-            items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);
-            Ok(Cost { pairs: items.len() as u64, ..Cost::default() })
-        })
+        search_with(
+            method,
+            &QueryView { id: &id, vector, text: None },
+            k,
+            stop,
+            &Cancel::new(),
+            |items, scores, _| {
+                items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);
+                Ok(Cost { pairs: items.len() as u64, ..Cost::default() })
+            },
+        )
         .unwrap()
     }
 }

@@ -8,6 +8,8 @@ use clap::Args;
 use loxia::core::{Item, NoProgress, PairScorer, Query, QueryText, Ranking};
 use loxia::data::{DataOptions, DataSet, ItemStore};
 use loxia::model::{CrossEncoder, ModelOptions, TextEncoder};
+use loxia::search::linalg::Dense;
+use loxia::search::{DualScan, FirstStage, QueryView};
 
 use crate::context::Context;
 use crate::embedded::Embedded;
@@ -43,13 +45,14 @@ pub(crate) fn run(_flags: DemoFlags, context: &Context) -> Result<Outcome> {
     ));
     let all = items.read(0..items.len())?;
     let vectors = dual.encode_items(&all, &NoProgress, &context.cancel)?.vectors;
+    let scan = DualScan::new(Dense::new(all.len(), dual.dim(), vectors)?.into());
     for position in SHOWN {
         let query = data.queries()?.get(position)?;
         let gold = golds
             .iter()
             .find(|gold| gold.query == query.id)
             .and_then(|gold| items.position(gold.item.as_str()));
-        let before = nearest(&dual, &query, &vectors, context)?;
+        let before = nearest(&dual, &query, &scan, context)?;
         let after = reranked(&cross, &query, items, &before, context)?;
         show(&query, items, &before, &after, gold, context)?;
     }
@@ -57,11 +60,10 @@ pub(crate) fn run(_flags: DemoFlags, context: &Context) -> Result<Outcome> {
 }
 
 /// The best items by the dual encoder.
-fn nearest(dual: &TextEncoder, query: &Query, vectors: &[f32], context: &Context) -> Result<Vec<u32>> {
-    let query = dual.encode_queries(std::slice::from_ref(query), &NoProgress, &context.cancel)?.vectors;
-    let scores: Vec<f32> =
-        vectors.chunks(dual.dim()).map(|item| item.iter().zip(&query).map(|(a, b)| a * b).sum()).collect();
-    Ok(Ranking::from_scores(&scores).top(DEPTH).iter().map(|scored| scored.item).collect())
+fn nearest(dual: &TextEncoder, query: &Query, scan: &DualScan, context: &Context) -> Result<Vec<u32>> {
+    let vector = dual.encode_queries(std::slice::from_ref(query), &NoProgress, &context.cancel)?.vectors;
+    let view = QueryView { id: query.id.as_str(), vector: Some(&vector), text: Some(&query.text) };
+    Ok(scan.best(&view, DEPTH)?)
 }
 
 /// The same items in the cross-encoder's order, with its scores.

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bench;
 mod completions;
 mod data;
 mod data_convert;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Eval(eval::EvalCommand),
     #[command(subcommand)]
     Model(model::ModelCommand),
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     Demo(demo::DemoFlags),
     Doctor(doctor::DoctorFlags),
     Completions(completions::CompletionFlags),
@@ -64,6 +67,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Data(flags) => data::run(flags, context),
         Command::Eval(command) => eval::run(command, context),
         Command::Model(command) => model::run(command, context),
+        Command::Bench(command) => bench::run(command, context),
         Command::Demo(flags) => demo::run(flags, context),
         Command::Doctor(flags) => doctor::run(flags, context),
         Command::Completions(flags) => completions::completions(flags),

@@ -16,6 +16,7 @@ use loxia::data::{DataSet, QueryStore, ReadOptions, Record, RunFile, Store, read
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, query_text, shortest};
+use crate::kept_scores::KeptScoresFlags;
 use crate::ranked_output::{RankedList, RankedOutput, Sink};
 use crate::report::Summary;
 
@@ -59,6 +60,8 @@ pub(crate) struct RerankFlags {
     #[arg(long, value_name = "NAME", default_value = "loxia")]
     tag: String,
     #[command(flatten)]
+    kept_scores: KeptScoresFlags,
+    #[command(flatten)]
     model_flags: ModelFlags,
     #[command(flatten)]
     data_flags: DataFlags,
@@ -90,29 +93,61 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
     };
     let lists = candidates.lists(flags.depth, &mut summary)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
+    let scorer = flags.kept_scores.around(scorer, &mut summary)?;
     let total = lists.iter().map(|list| list.items.len() as u64).sum();
     let bar = if output.is_table() { context.hidden_bar() } else { context.bar(total, "pairs") };
-    let mut cost = Cost::default();
-    output.write(|out| {
-        let mut rest = lists.as_slice();
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(queries_at_once(rest));
-            rerank_lists(now, &candidates, &scorer, &bar, context, &mut cost, out)?;
-            rest = later;
-        }
-        Ok(())
-    })?;
+    let cost = rerank_all(&lists, &candidates, &*scorer, &output, &bar, context)?;
     let (done, took) = bar.finish();
     summary
         .fact("model", scorer.info().name)
         .fact("queries", lists.len())
         .fact("pairs", cost.pairs)
+        .count("pairs scored before", cost.cached)
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
         .rate("pairs", done, took)
         .fact("output", flags.output.display().to_string());
     summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())
+}
+
+/// Reranks a run that brings its texts, with a model that is open already: what a measurement repeats.
+pub(super) fn rerank_file(
+    run: &Path,
+    output: &Path,
+    scorer: &dyn PairScorer,
+    context: &Context,
+) -> Result<Cost> {
+    let output = RankedOutput::new(output, true, "loxia", context)?;
+    let file = read_run(run, &ReadOptions::default())?;
+    let candidates = Candidates::of_run(run, &file, None)?;
+    let lists = candidates.lists(None, &mut Summary::default())?;
+    let bar = context.hidden_bar();
+    let cost = rerank_all(&lists, &candidates, scorer, &output, &bar, context);
+    bar.finish();
+    cost
+}
+
+/// Reranks all lists, as many queries at a time as fit together.
+fn rerank_all(
+    lists: &[CandidateList],
+    candidates: &Candidates<'_>,
+    scorer: &dyn PairScorer,
+    output: &RankedOutput,
+    bar: &Bar,
+    context: &Context,
+) -> Result<Cost> {
+    let mut cost = Cost::default();
+    output.write(|out| {
+        let mut rest = lists;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(queries_at_once(rest));
+            rerank_lists(now, candidates, scorer, bar, context, &mut cost, out)?;
+            rest = later;
+        }
+        Ok(())
+    })?;
+    Ok(cost)
 }
 
 /// The query of `--query`.

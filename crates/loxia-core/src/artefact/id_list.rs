@@ -58,7 +58,7 @@ pub fn read_id_list(path: &Path) -> Result<(IdTable, String)> {
 }
 
 /// Reads an id list that must have `expected` ids, and nothing of a longer one beyond the first too many.
-pub(crate) fn read_counted_id_list(path: &Path, expected: usize) -> Result<(IdTable, String)> {
+pub fn read_counted_id_list(path: &Path, expected: usize) -> Result<(IdTable, String)> {
     let (ids, digest) = read_lines(path, Some(expected))?;
     if ids.len() == expected {
         return Ok((ids, digest));

@@ -41,7 +41,7 @@ impl Embeddings {
                 let tokens = states.len() / projection.outputs();
                 let sums = scratch.sized(tokens * projection.inputs());
                 self.normed_sums(isa, batch, first, sums);
-                isa.product(sums, projection, Activation::Identity, states);
+                isa.product_f32(sums, projection, Activation::Identity, states);
             }
         }
     }

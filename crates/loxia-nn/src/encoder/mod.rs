@@ -1,22 +1,25 @@
 //! The encoder on the CPU.
 //!
-//! A layer takes two passes over the batch. The first computes keys and values of all tokens; the second
-//! takes blocks of rows through everything else, so that a block's data stays in cache from the query
-//! projection to the last norm. Blocks are shared among the threads of the current rayon pool. The last layer
-//! runs its second pass over the wanted rows only.
+//! A layer takes three passes over the batch: blocks of rows to queries, keys and values; attention, sequence by
+//! sequence; blocks of rows through everything else, so that a block's data stays in cache up to the last
+//! norm. Each pass is shared among the threads of the current rayon pool. In the last layer only the wanted rows
+//! take more than the projection to keys and values.
 
+mod attend;
 mod embeddings;
 mod layer;
 
 use rayon::prelude::*;
 
-use crate::kernels::{DistanceBias, Isa, Packed};
+use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed, Rows};
 use crate::memory::{Buffer, Pool, Scratch};
-use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Result};
+use crate::profile::{Profile, Work, timed};
+use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Precision, Result};
+use attend::AttentionPlan;
 use embeddings::Embeddings;
-use layer::{BlockScratch, Context, Layer};
+use layer::{BlockScratch, Layer, Projections, Run};
 
-/// An encoder of the BERT class in `f32` on the CPU.
+/// An encoder of the BERT class on the CPU.
 ///
 /// ```
 /// use loxia_nn::*;
@@ -34,7 +37,7 @@ use layer::{BlockScratch, Context, Layer};
 ///     vocab: 10, embedding: 4, hidden: 4, layers: 1, heads: 2, intermediate: 8, positions: 16, types: 0,
 ///     layer_norm_eps: 1e-12, activation: Activation::GeluErf, relative: None,
 /// };
-/// let encoder = CpuEncoder::new(shape, weights, Kernel::detect()?)?;
+/// let encoder = CpuEncoder::new(shape, weights, Kernel::detect()?, Precision::F32)?;
 /// let mut batch = PackedBatch::new();
 /// let first = batch.push(&[1, 5, 2], &[0; 3], &[0, 1, 2])?;
 /// let mut state = [0.0; 4];
@@ -44,35 +47,50 @@ use layer::{BlockScratch, Context, Layer};
 pub struct CpuEncoder {
     shape: EncoderShape,
     kernel: Kernel,
+    precision: Precision,
     isa: Isa,
     embeddings: Embeddings,
     bias: Option<DistanceBias>,
     layers: Vec<Layer>,
     batches: Pool<BatchScratch>,
     blocks: Pool<BlockScratch>,
+    attention: Pool<AttentionScratch>,
 }
 
 /// Memory for a whole batch.
 #[derive(Default)]
 struct BatchScratch {
     states: Buffer,
-    keys_values: Buffer,
+    /// Queries, keys and values, or keys and values.
+    projected: Buffer,
+    /// Queries of the wanted rows.
+    queries: Buffer,
+    /// What attention makes.
+    attended: Buffer,
 }
 
 impl Scratch for BatchScratch {
-    fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        [&self.states, &self.keys_values].into_iter()
+    fn bytes(&self) -> usize {
+        [&self.states, &self.projected, &self.queries, &self.attended].into_iter().map(Buffer::bytes).sum()
     }
 }
 
-/// Most bytes kept between calls for whole batches: 64k tokens of a BERT-base.
-const KEPT_FOR_BATCHES: usize = 600 << 20;
+/// Most bytes kept between calls for whole batches: about 8k tokens of a BERT-base. A burst of longer batches
+/// does not keep its memory.
+const KEPT_FOR_BATCHES: usize = 128 << 20;
 /// Most bytes kept between calls for blocks: about one BERT-large block for each of 128 threads.
-const KEPT_FOR_BLOCKS: usize = 400 << 20;
+const KEPT_FOR_BLOCKS: usize = 256 << 20;
+/// Most bytes kept between calls for attention: about 512 keys of a BERT-large head for each of 128 threads.
+const KEPT_FOR_ATTENTION: usize = 64 << 20;
 
 impl CpuEncoder {
-    /// Checks the weights against the shape and packs them for a kernel.
-    pub fn new(shape: EncoderShape, weights: EncoderWeights, kernel: Kernel) -> Result<Self> {
+    /// Checks the weights against the shape and packs them for a kernel, in a precision.
+    pub fn new(
+        shape: EncoderShape,
+        weights: EncoderWeights,
+        kernel: Kernel,
+        precision: Precision,
+    ) -> Result<Self> {
         let isa = kernel.check()?;
         weights.check(&shape)?;
         let bias = match (shape.relative, &weights.relative_bias) {
@@ -88,10 +106,22 @@ impl CpuEncoder {
             norm: weights.embedding_norm,
             projection: weights.embedding_projection.as_ref().map(|map| Packed::new(isa, &[map])),
         };
+        let last = weights.layers.len().saturating_sub(1);
         // One layer at a time: each one's plain weights are freed before the next is packed.
-        let layers = weights.layers.into_iter().map(|layer| Layer::new(isa, layer)).collect();
-        let (batches, blocks) = (Pool::new(KEPT_FOR_BATCHES), Pool::new(KEPT_FOR_BLOCKS));
-        Ok(CpuEncoder { shape, kernel, isa, embeddings, bias, layers, batches, blocks })
+        let layers = weights.layers.into_iter().enumerate();
+        let layers = layers.map(|(index, layer)| Layer::new(isa, precision, layer, index == last)).collect();
+        Ok(CpuEncoder {
+            shape,
+            kernel,
+            precision,
+            isa,
+            embeddings,
+            bias,
+            layers,
+            batches: Pool::new(KEPT_FOR_BATCHES),
+            blocks: Pool::new(KEPT_FOR_BLOCKS),
+            attention: Pool::new(KEPT_FOR_ATTENTION),
+        })
     }
 
     /// The kernel it computes with.
@@ -99,31 +129,52 @@ impl CpuEncoder {
         self.kernel
     }
 
+    /// The precision of its products.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
     /// Hidden states of all tokens after the embeddings and after each layer, `[tokens][hidden]` each.
     pub fn all_states(&self, batch: &PackedBatch) -> Result<Vec<Vec<f32>>> {
         self.check(batch)?;
+        let run = self.run(None);
         Ok(self.batches.with(|scratch| {
-            let tokens: Vec<u32> = (0..batch.tokens() as u32).collect();
-            self.embed(batch, &mut scratch.states);
+            self.embed(run, batch, &mut scratch.states);
+            let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32);
             let mut all = vec![scratch.states.to_vec()];
             for layer in &self.layers {
-                self.keys_values(layer, scratch);
-                self.advance(layer, batch, &scratch.keys_values, &tokens, &mut scratch.states);
+                self.advance(run, layer, batch, &plan, scratch);
                 all.push(scratch.states.to_vec());
             }
             all
         }))
     }
 
+    /// [`EncoderBackend::forward`] that adds the time of each kind of work to a profile.
+    pub fn forward_profiled(
+        &self,
+        batch: &PackedBatch,
+        rows: &[u32],
+        out: &mut [f32],
+        profile: &Profile,
+    ) -> Result<()> {
+        self.forward_with(batch, rows, out, Some(profile))
+    }
+
     /// Frees the scratch memory kept between calls.
     pub fn release_scratch(&self) {
         self.batches.clear();
         self.blocks.clear();
+        self.attention.clear();
     }
 
     /// Bytes of scratch memory kept between calls.
     pub fn scratch_bytes(&self) -> usize {
-        self.batches.bytes() + self.blocks.bytes()
+        self.batches.bytes() + self.blocks.bytes() + self.attention.bytes()
+    }
+
+    fn run<'a>(&'a self, profile: Option<&'a Profile>) -> Run<'a> {
+        Run { isa: self.isa, shape: &self.shape, profile }
     }
 
     fn check(&self, batch: &PackedBatch) -> Result<()> {
@@ -139,46 +190,13 @@ impl CpuEncoder {
         }
     }
 
-    fn embed(&self, batch: &PackedBatch, states: &mut Buffer) {
-        let hidden = self.shape.hidden;
-        let states = states.sized(batch.tokens() * hidden);
-        for_blocks(batch.tokens(), hidden, states, |first, states| {
-            self.blocks.with(|block| {
-                self.embeddings.embed(self.isa, batch, first, &mut block.queries, states);
-            });
-        });
-    }
-
-    fn keys_values(&self, layer: &Layer, scratch: &mut BatchScratch) {
-        let hidden = self.shape.hidden;
-        let states: &[f32] = &scratch.states;
-        let tokens = states.len() / hidden;
-        let out = scratch.keys_values.sized(tokens * 2 * hidden);
-        for_blocks(tokens, 2 * hidden, out, |first, out| {
-            let states = &states[first * hidden..][..out.len() / 2];
-            layer.project_keys_values(self.isa, states, out);
-        });
-    }
-
-    fn advance(
+    fn forward_with(
         &self,
-        layer: &Layer,
         batch: &PackedBatch,
-        keys_values: &[f32],
-        tokens: &[u32],
-        states: &mut [f32],
-    ) {
-        let hidden = self.shape.hidden;
-        let context = Context { isa: self.isa, shape: &self.shape, bias: self.bias.as_ref(), batch };
-        for_blocks(tokens.len(), hidden, states, |first, states| {
-            let tokens = &tokens[first..][..states.len() / hidden];
-            self.blocks.with(|block| layer.advance(context, keys_values, tokens, states, block));
-        });
-    }
-}
-
-impl EncoderBackend for CpuEncoder {
-    fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        rows: &[u32],
+        out: &mut [f32],
+        profile: Option<&Profile>,
+    ) -> Result<()> {
         let hidden = self.shape.hidden;
         if out.len() != rows.len() * hidden {
             let expected = rows.len() * hidden;
@@ -191,24 +209,106 @@ impl EncoderBackend for CpuEncoder {
         if rows.is_empty() {
             return Ok(());
         }
+        let run = self.run(profile);
         self.batches.with(|scratch| {
-            self.embed(batch, &mut scratch.states);
-            if let Some((last, earlier)) = self.layers.split_last() {
-                let tokens: Vec<u32> = (0..batch.tokens() as u32).collect();
-                for layer in earlier {
-                    self.keys_values(layer, scratch);
-                    self.advance(layer, batch, &scratch.keys_values, &tokens, &mut scratch.states);
+            self.embed(run, batch, &mut scratch.states);
+            let copy_rows = |states: &[f32], out: &mut [f32]| {
+                for (&row, out) in rows.iter().zip(out.chunks_exact_mut(hidden)) {
+                    out.copy_from_slice(&states[row as usize * hidden..][..hidden]);
                 }
-                self.keys_values(last, scratch);
+            };
+            let Some((last, earlier)) = self.layers.split_last() else {
+                return copy_rows(&scratch.states, out);
+            };
+            if !earlier.is_empty() {
+                let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32);
+                earlier.iter().for_each(|layer| self.advance(run, layer, batch, &plan, scratch));
             }
-            for (&row, out) in rows.iter().zip(out.chunks_exact_mut(hidden)) {
-                out.copy_from_slice(&scratch.states[row as usize * hidden..][..hidden]);
-            }
-            if let Some(last) = self.layers.last() {
-                self.advance(last, batch, &scratch.keys_values, rows, out);
-            }
+            copy_rows(&scratch.states, out);
+            let plan = AttentionPlan::new(batch, rows.iter().copied());
+            let BatchScratch { states, projected, queries, attended } = scratch;
+            self.attend(run, last, batch, &plan, (states, out), (projected, queries), attended);
+            self.finish(run, last, attended, out);
         });
         Ok(())
+    }
+
+    fn embed(&self, run: Run<'_>, batch: &PackedBatch, states: &mut Buffer) {
+        let hidden = self.shape.hidden;
+        let states = states.sized(batch.tokens() * hidden);
+        for_blocks(batch.tokens(), hidden, states, |first, states| {
+            self.blocks.with(|block| {
+                timed(run.profile, Work::Embeddings, || {
+                    self.embeddings.embed(self.isa, batch, first, &mut block.intermediate, states);
+                });
+            });
+        });
+    }
+
+    /// Takes all tokens through a layer.
+    fn advance(
+        &self,
+        run: Run<'_>,
+        layer: &Layer,
+        batch: &PackedBatch,
+        plan: &AttentionPlan,
+        scratch: &mut BatchScratch,
+    ) {
+        let BatchScratch { states, projected, queries, attended } = scratch;
+        self.attend(run, layer, batch, plan, (states, states), (projected, queries), attended);
+        self.finish(run, layer, attended, states);
+    }
+
+    /// Attention of the rows of a plan, given the states of all tokens and of these rows.
+    #[allow(clippy::too_many_arguments)]
+    fn attend(
+        &self,
+        run: Run<'_>,
+        layer: &Layer,
+        batch: &PackedBatch,
+        plan: &AttentionPlan,
+        (states, wanted): (&[f32], &[f32]),
+        (projected, queries): (&mut Buffer, &mut Buffer),
+        attended: &mut Buffer,
+    ) {
+        let hidden = self.shape.hidden;
+        let project = |states: &[f32], weights: &crate::kernels::Weights, out: &mut Buffer| {
+            let width = weights.outputs();
+            let rows = states.len() / hidden;
+            for_blocks(rows, width, out.sized(rows * width), |first, out| {
+                let states = &states[first * hidden..][..out.len() / width * hidden];
+                self.blocks.with(|block| run.project(states, weights, block, out));
+            });
+        };
+        let parts = match &layer.projections {
+            Projections::Together(weights) => {
+                project(states, weights, projected);
+                let rows = Rows { values: projected, stride: 3 * hidden };
+                [rows, rows.from(0, hidden), rows.from(0, 2 * hidden)]
+            }
+            Projections::Apart { queries: weights, keys_values } => {
+                project(states, keys_values, projected);
+                project(wanted, weights, queries);
+                let rows = Rows { values: projected, stride: 2 * hidden };
+                [Rows { values: queries, stride: hidden }, rows, rows.from(0, hidden)]
+            }
+        };
+        let out = attended.sized(wanted.len());
+        plan.run(run, batch.pattern(), self.bias.as_ref(), parts, &self.attention, out);
+    }
+
+    fn finish(&self, run: Run<'_>, layer: &Layer, attended: &[f32], states: &mut [f32]) {
+        let hidden = self.shape.hidden;
+        for_blocks(states.len() / hidden, hidden, states, |first, states| {
+            let attended = &attended[first * hidden..][..states.len()];
+            self.blocks.with(|block| layer.finish(run, attended, states, block));
+        });
+    }
+}
+
+impl EncoderBackend for CpuEncoder {
+    fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        self.forward_with(batch, rows, out, None)
     }
 
     fn shape(&self) -> &EncoderShape {
@@ -216,7 +316,8 @@ impl EncoderBackend for CpuEncoder {
     }
 
     fn describe(&self) -> String {
-        format!("cpu, {} kernel, f32, {} threads", self.kernel, rayon::current_num_threads())
+        let threads = rayon::current_num_threads();
+        format!("cpu, {} kernel, {}, {threads} threads", self.kernel, self.precision)
     }
 }
 

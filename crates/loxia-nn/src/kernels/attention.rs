@@ -3,14 +3,39 @@
 use super::DistanceBias;
 use crate::memory::Buffer;
 
+/// Rows of a matrix, or of some columns of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    /// From the first value of the first row on.
+    pub(crate) values: &'a [f32],
+    /// Distance of rows.
+    pub(crate) stride: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows from some row on, and of these some columns on.
+    pub(crate) fn from(self, row: usize, column: usize) -> Self {
+        Rows { values: &self.values[row * self.stride + column..], stride: self.stride }
+    }
+
+    /// `width` values of a row.
+    pub(crate) fn row(self, index: usize, width: usize) -> &'a [f32] {
+        &self.values[index * self.stride..][..width]
+    }
+}
+
 /// Some queries of one sequence over all keys of that sequence.
 pub(crate) struct Attention<'a> {
-    /// Projected queries, `[queries][heads · width]`.
-    pub(crate) queries: &'a [f32],
+    /// Projected queries, `heads · width` wide.
+    pub(crate) queries: Rows<'a>,
     /// Place of each query in the sequence.
     pub(crate) places: &'a [u32],
-    /// Projected keys and values side by side, `[keys][2 · heads · width]`.
-    pub(crate) keys_values: &'a [f32],
+    /// Projected keys, as wide.
+    pub(crate) keys: Rows<'a>,
+    /// Projected values, as wide.
+    pub(crate) values: Rows<'a>,
+    /// Number of keys.
+    pub(crate) count: usize,
     /// Number of heads.
     pub(crate) heads: usize,
     /// Width of a head.
@@ -22,10 +47,6 @@ pub(crate) struct Attention<'a> {
 impl Attention<'_> {
     pub(crate) fn hidden(&self) -> usize {
         self.heads * self.width
-    }
-
-    pub(crate) fn keys(&self) -> usize {
-        self.keys_values.len() / (2 * self.hidden())
     }
 
     pub(crate) fn scale(&self) -> f32 {
@@ -44,8 +65,8 @@ pub(crate) struct AttentionScratch {
     pub(crate) values: Buffer,
 }
 
-impl AttentionScratch {
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        [&self.scores, &self.keys, &self.values].into_iter()
+impl crate::memory::Scratch for AttentionScratch {
+    fn bytes(&self) -> usize {
+        self.scores.bytes() + self.keys.bytes() + self.values.bytes()
     }
 }

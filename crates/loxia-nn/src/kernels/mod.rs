@@ -5,21 +5,28 @@
 
 mod attention;
 mod distance;
+pub(crate) mod int8;
 pub(crate) mod math;
 mod packed;
 mod reference;
 #[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod tests;
 #[cfg(any(test, target_arch = "x86_64"))]
 mod vector;
+mod weights;
 
-pub(crate) use attention::{Attention, AttentionScratch};
+pub(crate) use attention::{Attention, AttentionScratch, Rows};
 pub(crate) use distance::DistanceBias;
+pub(crate) use int8::Codes;
+use int8::{PackedInt8, WordLayout};
 pub(crate) use packed::Packed;
+pub(crate) use weights::{Operand, Weights};
 
 use crate::{Activation, Kernel, LayerNorm};
 #[cfg(target_arch = "x86_64")]
-use vector::{AddNorm, Attend, Product, Simd};
+use vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +35,24 @@ pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx2(vector::Avx2),
     #[cfg(target_arch = "x86_64")]
-    Avx512(vector::Avx512),
+    Avx512(vector::Avx512<false>),
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni(vector::Avx512<true>),
+}
+
+/// Evaluates `$plain` for the portable kernel, `$vector` with `$simd` bound to the instructions of the others.
+macro_rules! dispatch {
+    ($isa:expr, $plain:expr, $simd:ident => $vector:expr) => {
+        match $isa {
+            Isa::Portable => $plain,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2($simd) => $vector,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512($simd) => $vector,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni($simd) => $vector,
+        }
+    };
 }
 
 impl Isa {
@@ -40,56 +64,93 @@ impl Isa {
             Kernel::Avx2 => vector::Avx2::new().map(Isa::Avx2),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => vector::Avx512::new().map(Isa::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512Vnni => vector::Avx512::new().map(Isa::Avx512Vnni),
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 => None,
+            Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni => None,
         }
     }
 
-    /// Outputs in a panel of [`Packed`] weights.
+    /// Outputs in a panel of [`Weights`].
     pub(crate) fn panel_width(self) -> usize {
-        match self {
-            Isa::Portable => reference::PANEL,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(_) => vector::panel_width::<vector::Avx2>(),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(_) => vector::panel_width::<vector::Avx512>(),
+        dispatch!(self, reference::PANEL, simd => vector::panel_width(simd))
+    }
+
+    /// How 8-bit codes and weights lie in words.
+    pub(crate) fn word_layout(self) -> WordLayout {
+        dispatch!(self, WordLayout::Pairs, simd => vector::word_layout(simd))
+    }
+
+    /// `out = activation(rows · W + b)`; `out` is `[rows][outputs]`, the operand of these weights' making.
+    pub(crate) fn product(
+        self,
+        rows: Operand<'_>,
+        weights: &Weights,
+        activation: Activation,
+        out: &mut [f32],
+    ) {
+        match (rows, weights) {
+            (Operand::F32(rows), Weights::F32(weights)) => self.product_f32(rows, weights, activation, out),
+            (Operand::Int8(rows), Weights::Int8(weights)) => {
+                self.product_int8(rows, weights, activation, out)
+            }
+            _ => unreachable!("rows in one precision, weights in another"),
         }
     }
 
     /// `out = activation(input · W + b)`; `input` is `[rows][inputs]`, `out` is `[rows][outputs]`.
-    pub(crate) fn product(self, input: &[f32], weights: &Packed, activation: Activation, out: &mut [f32]) {
+    pub(crate) fn product_f32(
+        self,
+        input: &[f32],
+        weights: &Packed,
+        activation: Activation,
+        out: &mut [f32],
+    ) {
         debug_assert_eq!(input.len() / weights.inputs() * weights.outputs(), out.len());
-        match self {
-            Isa::Portable => reference::product(input, weights, activation, out),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(simd) => simd.run(Product { input, weights, activation, out }),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(simd) => simd.run(Product { input, weights, activation, out }),
-        }
+        dispatch!(
+            self,
+            reference::product(input, weights, activation, out),
+            simd => simd.run(Product { input, weights, activation, out })
+        );
+    }
+
+    fn product_int8(self, codes: &Codes, weights: &PackedInt8, activation: Activation, out: &mut [f32]) {
+        debug_assert_eq!(weights.layout(), self.word_layout());
+        debug_assert_eq!(codes.words.len() / weights.words() * weights.outputs(), out.len());
+        dispatch!(
+            self,
+            int8::product(codes, weights, activation, out),
+            simd => simd.run(ProductInt8 { codes, weights, activation, out })
+        );
+    }
+
+    /// Codes of `input`, `[rows][inputs]`, for some weights.
+    fn quantise(self, input: &[f32], weights: &PackedInt8, codes: &mut Codes) {
+        let inputs = weights.inputs();
+        dispatch!(
+            self,
+            int8::quantise(weights.layout(), input, inputs, codes),
+            simd => simd.run(Quantise { input, inputs, codes })
+        );
     }
 
     /// `states = norm(states + addend)` for each row.
     pub(crate) fn add_norm(self, states: &mut [f32], addend: Option<&[f32]>, norm: &LayerNorm) {
         debug_assert!(addend.is_none_or(|addend| addend.len() == states.len()));
-        match self {
-            Isa::Portable => reference::add_norm(states, addend, norm),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(simd) => simd.run(AddNorm { states, addend, norm }),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(simd) => simd.run(AddNorm { states, addend, norm }),
-        }
+        dispatch!(
+            self,
+            reference::add_norm(states, addend, norm),
+            simd => simd.run(AddNorm { states, addend, norm })
+        );
     }
 
-    /// Softmax attention of some queries of one sequence; `out` is shaped as the queries.
+    /// Softmax attention of some queries of one sequence; `out` is `[queries][heads · width]`.
     pub(crate) fn attention(self, work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
-        debug_assert_eq!(work.queries.len(), out.len());
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
-        match self {
-            Isa::Portable => reference::attention(work, scratch, out),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(simd) => simd.run(Attend { work, scratch, out }),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(simd) => simd.run(Attend { work, scratch, out }),
-        }
+        dispatch!(
+            self,
+            reference::attention(work, scratch, out),
+            simd => simd.run(Attend { work, scratch, out })
+        );
     }
 }

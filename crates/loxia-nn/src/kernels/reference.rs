@@ -75,19 +75,20 @@ pub(crate) fn add_norm(states: &mut [f32], addend: Option<&[f32]>, norm: &LayerN
 
 /// Softmax attention of some queries of one sequence over all its keys, head by head.
 pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
-    let (hidden, width, keys) = (work.hidden(), work.width, work.keys());
+    let (hidden, width, keys) = (work.hidden(), work.width, work.count);
     let scores = scratch.scores.sized(keys);
     let transposed = scratch.keys.sized(width * keys);
     for head in 0..work.heads {
         let columns = head * width..(head + 1) * width;
-        for (key, row) in work.keys_values.chunks_exact(2 * hidden).enumerate() {
+        for key in 0..keys {
             let column = transposed[key..].iter_mut().step_by(keys);
-            column.zip(&row[columns.clone()]).for_each(|(to, from)| *to = *from);
+            let row = &work.keys.row(key, hidden)[columns.clone()];
+            column.zip(row).for_each(|(to, from)| *to = *from);
         }
-        let queries = work.queries.chunks_exact(hidden).zip(out.chunks_exact_mut(hidden));
-        for ((query, out), &place) in queries.zip(work.places) {
+        for (index, (out, &place)) in out.chunks_exact_mut(hidden).zip(work.places).enumerate() {
+            let query = &work.queries.row(index, hidden)[columns.clone()];
             scores.fill(0.0);
-            for (x, row) in query[columns.clone()].iter().zip(transposed.chunks_exact(keys)) {
+            for (x, row) in query.iter().zip(transposed.chunks_exact(keys)) {
                 scores.iter_mut().zip(row).for_each(|(score, key)| *score += x * key);
             }
             let scale = work.scale();
@@ -104,12 +105,11 @@ pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, ou
 
 /// `out = factor · Σ weight · value` over one head's values, a few columns at a time.
 fn weighted_values(work: &Attention<'_>, head: usize, weights: &[f32], factor: f32, out: &mut [f32]) {
-    let hidden = work.hidden();
     for (index, out) in out.chunks_mut(LANES).enumerate() {
-        let first = hidden + head * work.width + index * LANES;
+        let columns = work.values.from(0, head * work.width + index * LANES);
         let mut sums = [0.0; LANES];
-        for (weight, row) in weights.iter().zip(work.keys_values.chunks_exact(2 * hidden)) {
-            let values = &row[first..first + out.len()];
+        for (key, weight) in weights.iter().enumerate() {
+            let values = columns.row(key, out.len());
             // The whole chunk as an array: only then are the sums kept in registers.
             match values.first_chunk::<LANES>() {
                 Some(values) => {

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::int8::{self, Codes, PackedInt8, WordLayout};
 use super::vector::emulated::Emulated;
-use super::vector::{AddNorm, Attend, Product, Simd, panel_width};
-use super::{Attention, AttentionScratch, DistanceBias, Packed, reference};
+use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
+use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
 use crate::{Activation, LayerNorm, Linear, RelativeBuckets};
 
 fn values(seed: u64, count: usize) -> Vec<f32> {
@@ -37,7 +38,7 @@ fn product<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, activat
     reference::product(&input, &weights, activation, &mut expected);
     // Garbage from before must not matter.
     let mut found = vec![f32::NAN; rows * outputs];
-    let weights = Packed::with_width(panel_width::<S>(), &[&linear]);
+    let weights = Packed::with_width(panel_width(simd), &[&linear]);
     simd.run(Product { input: &input, weights: &weights, activation, out: &mut found });
     let what = format!("product {rows} x {inputs} x {outputs}, {activation:?}");
     assert_close(&found, &expected, 1e-6 * inputs as f32, &what);
@@ -59,10 +60,19 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
     let relative = RelativeBuckets { buckets: 32, max_distance: 128 };
     let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, keys.max(queries));
     let places: Vec<u32> = (0..queries as u32).map(|query| query * 7 % keys as u32).collect();
-    let (queries, keys_values) = (values(2, queries * hidden), values(3, keys * 2 * hidden));
+    let (queries, projected) = (values(2, queries * hidden), values(3, keys * 2 * hidden));
+    let both = Rows { values: &projected, stride: 2 * hidden };
     for bias in [None, Some(&bias)] {
-        let work =
-            Attention { queries: &queries, places: &places, keys_values: &keys_values, heads, width, bias };
+        let work = Attention {
+            queries: Rows { values: &queries, stride: hidden },
+            places: &places,
+            keys: both,
+            values: both.from(0, hidden),
+            count: keys,
+            heads,
+            width,
+            bias,
+        };
         let mut scratch = AttentionScratch::default();
         let (mut expected, mut found) = (vec![0.0; queries.len()], vec![f32::NAN; queries.len()]);
         reference::attention(&work, &mut scratch, &mut expected);
@@ -75,17 +85,61 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
     }
 }
 
+fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, activation: Activation) {
+    let linear = Linear {
+        weight: values(1, inputs * outputs),
+        bias: outputs.is_multiple_of(2).then(|| values(2, outputs)),
+        inputs,
+        outputs,
+    };
+    let mut input = values(3, rows * inputs);
+    // One row of zeros, one far from zero.
+    input[..inputs].fill(0.0);
+    input[(rows - 1) * inputs..].iter_mut().for_each(|value| *value += 5.0);
+
+    let (mut plain_codes, mut codes) = (Codes::default(), Codes::default());
+    codes.words.sized(rows * inputs + 64).fill(u32::MAX);
+    int8::quantise(S::WORDS, &input, inputs, &mut plain_codes);
+    simd.run(Quantise { input: &input, inputs, codes: &mut codes });
+    assert_close(&codes.scales, &plain_codes.scales, 1e-6, "scales");
+    assert_eq!(*codes.zeros, *plain_codes.zeros);
+    let bytes: &[u8] = bytemuck::cast_slice(&codes.words);
+    let plain_bytes: &[u8] = bytemuck::cast_slice(&plain_codes.words);
+    let what = format!("codes of {rows} x {inputs}");
+    // Fused and separate rounding may fall to two sides of a half.
+    assert!(bytes.iter().zip(plain_bytes).all(|(a, b)| a.abs_diff(*b) <= 1), "{what}");
+
+    let packed = PackedInt8::new(S::WORDS, panel_width(simd), &[&linear]);
+    let (mut expected, mut found) = (vec![0.0; rows * outputs], vec![f32::NAN; rows * outputs]);
+    int8::product(&codes, &packed, activation, &mut expected);
+    simd.run(ProductInt8 { codes: &codes, weights: &packed, activation, out: &mut found });
+    let what = format!("8-bit product {rows} x {inputs} x {outputs}, {activation:?}");
+    assert_close(&found, &expected, 3e-6, &what);
+
+    // Near the product in single precision: each of the terms is off by half a step of either side at most.
+    let weights = Packed::with_width(reference::PANEL, &[&linear]);
+    reference::product(&input, &weights, Activation::Identity, &mut expected);
+    int8::product(&codes, &packed, Activation::Identity, &mut found);
+    for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let bound = inputs as f32 * (6.0 / 255.0 * 0.55 + 6.0 / 127.0 * 0.55);
+        assert!((found - expected).abs() <= bound, "{what}, element {index}: {found} and {expected}");
+    }
+}
+
 /// Runs a generic check on every set of instructions there is, and on the emulated one.
 macro_rules! on_all {
     ($check:ident($($argument:expr),*)) => {
-        $check(Emulated, $($argument),*);
+        $check(Emulated $(, $argument)*);
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(simd) = super::vector::Avx2::new() {
-                $check(simd, $($argument),*);
+                $check(simd $(, $argument)*);
             }
-            if let Some(simd) = super::vector::Avx512::new() {
-                $check(simd, $($argument),*);
+            if let Some(simd) = super::vector::Avx512::<false>::new() {
+                $check(simd $(, $argument)*);
+            }
+            if let Some(simd) = super::vector::Avx512::<true>::new() {
+                $check(simd $(, $argument)*);
             }
         }
     };
@@ -95,6 +149,7 @@ macro_rules! on_all {
 fn every_activation_in_a_product() {
     for activation in Activation::ALL {
         on_all!(product(17, 21, 9, activation));
+        on_all!(product_int8(17, 21, 9, activation));
     }
 }
 
@@ -102,10 +157,47 @@ fn every_activation_in_a_product() {
 fn common_and_extreme_sizes() {
     on_all!(product(1, 1, 1, Activation::Identity));
     on_all!(product(800, 48, 13, Activation::Identity));
+    on_all!(product_int8(1, 1, 1, Activation::Identity));
+    on_all!(product_int8(800, 48, 13, Activation::Identity));
     on_all!(attention(2, 32, 64, 64));
     on_all!(attention(1, 64, 300, 10));
     on_all!(attention(1, 5, 1, 1));
     on_all!(add_norm(384, 2));
+}
+
+#[test]
+fn layouts_of_words_give_the_same_integers() {
+    let linear = Linear { weight: values(1, 37 * 5), bias: None, inputs: 37, outputs: 5 };
+    let input = values(2, 4 * 37);
+    let product = |layout| {
+        let mut codes = Codes::default();
+        int8::quantise(layout, &input, 37, &mut codes);
+        let mut out = vec![0.0; 4 * 5];
+        int8::product(&codes, &PackedInt8::new(layout, 8, &[&linear]), Activation::Identity, &mut out);
+        out
+    };
+    assert_eq!(product(WordLayout::Pairs), product(WordLayout::Quads));
+}
+
+fn broken_rows<S: Simd>(simd: S) {
+    let linear = Linear { weight: values(1, 20 * 3), bias: None, inputs: 20, outputs: 3 };
+    let weights = PackedInt8::new(S::WORDS, panel_width(simd), &[&linear]);
+    for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut input = values(2, 3 * 20);
+        input[20 + 7] = broken;
+        let mut codes = Codes::default();
+        simd.run(Quantise { input: &input, inputs: 20, codes: &mut codes });
+        let mut out = vec![0.0; 3 * 3];
+        let activation = Activation::Identity;
+        simd.run(ProductInt8 { codes: &codes, weights: &weights, activation, out: &mut out });
+        let broken: Vec<bool> = out.iter().map(|value| value.is_nan()).collect();
+        assert_eq!(broken, [false, false, false, true, true, true, false, false, false]);
+    }
+}
+
+#[test]
+fn a_broken_row_shows_and_spoils_no_other() {
+    on_all!(broken_rows());
 }
 
 #[test]
@@ -128,6 +220,11 @@ proptest! {
     #[test]
     fn products_of_odd_shapes(inputs in 1usize..90, outputs in 1usize..110, rows in 1usize..20) {
         on_all!(product(inputs, outputs, rows, Activation::Identity));
+    }
+
+    #[test]
+    fn int8_products_of_odd_shapes(inputs in 1usize..90, outputs in 1usize..110, rows in 1usize..20) {
+        on_all!(product_int8(inputs, outputs, rows, Activation::Identity));
     }
 
     #[test]

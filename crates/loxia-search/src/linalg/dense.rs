@@ -105,6 +105,11 @@ impl<T: Real> Dense<T> {
         &mut self.values
     }
 
+    /// Gives up the values, row after row.
+    pub fn into_values(self) -> Vec<T> {
+        self.values
+    }
+
     /// Copies the named rows, in the order named.
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         let mut values = Vec::with_capacity(rows.len() * self.cols);

@@ -43,3 +43,26 @@ pub fn symmetric_eigen<T: Real>(a: &Dense<T>) -> Result<SymmetricEigen<T>> {
         vectors: Dense::from_view(eigen.U()),
     })
 }
+
+/// Eigenvectors of the `count` largest eigenvalues, the largest first, one a column, and the eigenvalues;
+/// fewer where there are fewer above `least_share` of the largest.
+pub(crate) fn leading_eigen<T: Real>(
+    a: &Dense<T>,
+    count: usize,
+    least_share: f64,
+) -> Result<(Dense<T>, Vec<T>)> {
+    let SymmetricEigen { values, vectors } = symmetric_eigen(a)?;
+    let least = values.last().map_or(0.0, |&largest| least_share * Into::<f64>::into(largest).max(0.0));
+    let kept = values.iter().rev().take(count).take_while(|&&value| Into::<f64>::into(value) > least);
+    let values: Vec<T> = kept.copied().collect();
+    let size = vectors.cols();
+    Ok((Dense::from_fn(size, values.len(), |row, col| vectors[(row, size - 1 - col)]), values))
+}
+
+/// Eigenvectors of the `count` largest eigenvalues (all, if there are fewer), the largest first, one a
+/// column.
+pub(crate) fn leading_vectors<T: Real>(a: &Dense<T>, count: usize) -> Result<Dense<T>> {
+    let vectors = symmetric_eigen(a)?.vectors;
+    let size = vectors.cols();
+    Ok(Dense::from_fn(size, count.min(size), |row, col| vectors[(row, size - 1 - col)]))
+}

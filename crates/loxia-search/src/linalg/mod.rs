@@ -26,6 +26,7 @@ mod triangular;
 pub use cholesky::Cholesky;
 pub use dense::{Dense, Real};
 pub use eigen::{SymmetricEigen, symmetric_eigen};
+pub(crate) use eigen::{leading_eigen, leading_vectors};
 pub use product::{gram_rows, product, product_nt, product_tn, row_times};
 pub(crate) use product::{gram_rows_in_f64, subtract_product_tn, times_column};
 pub use qr::{Qr, min_norm_solve, thin_qr};

@@ -14,6 +14,7 @@ use loxia_core::{Cancel, Cost, RecallEstimate, Stop};
 
 use super::estimate::{Outlook, raw_recall};
 use super::rounds::Rounds;
+use super::work::{FIT_STEPS, PATH_STEPS, Work};
 use super::{Posterior, PosteriorSettings};
 use crate::evaluate::recalls;
 use crate::linalg::{Cholesky, Dense};
@@ -39,12 +40,12 @@ const COVERED: f64 = 0.91;
 /// Targets for which a stopping point is kept.
 const TARGETS: [f64; 9] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Calibration {
     tops: Vec<TopCalibration>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 struct TopCalibration {
     k: usize,
     spread: f64,
@@ -56,7 +57,7 @@ struct TopCalibration {
 }
 
 /// Where true recalls lay for estimates up to an edge.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 struct IntervalBin {
     edge: f64,
     low: f64,
@@ -73,13 +74,19 @@ struct Checkpoint {
 
 impl Calibration {
     /// `None` where too few anchors could be held out.
-    pub(crate) fn fit(anchors: &AnchorSet, settings: PosteriorSettings) -> Result<Option<Self>> {
+    pub(crate) fn fit(
+        anchors: &AnchorSet,
+        settings: PosteriorSettings,
+        work: &Work<'_>,
+    ) -> Result<Option<Self>> {
         let tops: Vec<usize> = TOPS.into_iter().filter(|&k| k < anchors.items()).collect();
         let mut paths = Vec::new();
         for fold in 0..HELD_FOLDS {
             if let Some((kept, held)) = anchors.hold_out(fold, FOLDS, ROWS) {
+                work.step(FIT_STEPS)?;
                 let model = Posterior::fit(&kept, settings)?;
                 for query in 0..held.scores.rows() {
+                    work.step(PATH_STEPS)?;
                     paths.push(path(&model, &held, query, &tops)?);
                 }
             }
@@ -89,6 +96,27 @@ impl Calibration {
         }
         let tops = tops.iter().enumerate().map(|(at, &k)| TopCalibration::fit(&paths, at, k));
         Ok(Some(Calibration { tops: tops.collect::<Result<_>>()? }))
+    }
+
+    /// How far a fit tells its progress.
+    pub(crate) fn steps(anchors: &AnchorSet) -> u64 {
+        let held = |fold| (0..anchors.len()).filter(|row| row % FOLDS == fold).count().min(ROWS) as u64;
+        (0..HELD_FOLDS).map(|fold| FIT_STEPS + PATH_STEPS * held(fold)).sum()
+    }
+
+    /// Whether the numbers are as a fit makes them.
+    pub(crate) fn is_sound(&self) -> bool {
+        let share = |value: f64| (0.0..=1.0).contains(&value);
+        self.tops.iter().all(|top| {
+            let bins = top.intervals.iter().flatten();
+            top.k > 0
+                && top.spread.is_finite()
+                && top.spread > 0.0
+                && top.curve.iter().all(|weight| weight.is_finite())
+                && bins.clone().all(|bin| bin.edge.is_finite() && share(bin.low) && share(bin.high))
+                && top.stops.iter().all(|&(target, at)| share(target) && share(at))
+                && top.stops.windows(2).all(|pair| pair[0].0 < pair[1].0)
+        })
     }
 
     /// The calibrated estimate, and the one to stop at for a target.
@@ -174,7 +202,8 @@ impl TopCalibration {
 fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Result<Vec<Checkpoint>> {
     let row = rows.scores.row(query);
     let id = query.to_string();
-    let view = QueryView { id: &id, vector: rows.vectors.as_ref().map(|vectors| vectors.row(query)) };
+    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
+    let view = QueryView { id: &id, vector, text: None };
     let exact = best_positions(row, TOPS[TOPS.len() - 1], |_| false);
     let mut rounds = Rounds::new(model, model.prior.predict(&view)?);
     let mut ledger = Ledger::new(row.len(), &Stop::default(), &Cancel::new(), |items, scores, _| {

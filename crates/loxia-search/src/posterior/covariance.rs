@@ -10,18 +10,30 @@ use super::PosteriorSettings;
 use super::kernel::{fast_exp, unit_rows};
 use crate::Result;
 use crate::anchors::{centred, column_means};
-use crate::axn::right_factors;
-use crate::linalg::{Dense, product, product_nt, product_tn, symmetric_eigen};
+use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_nt, product_tn, row_times};
+use crate::plane::Plane;
 
 pub(crate) struct Covariance {
-    /// One row an item.
-    factors: Dense,
-    /// Unit vectors, one row an item.
-    directions: Option<Dense>,
-    /// Variance of each item that the factors do not hold.
-    tail: Vec<f32>,
-    /// Mean squared residual of each item.
-    total: Vec<f32>,
+    /// F, one row an item.
+    pub(crate) factors: Plane,
+    /// e, one row an item.
+    pub(crate) directions: Option<Plane>,
+    /// Noise of each item beside the level-dependent one.
+    pub(crate) noise: Plane,
+}
+
+/// What items that come later need.
+pub(crate) struct CovarianceMaps {
+    /// From an item's residuals to its factors.
+    pub(crate) to_factors: Dense,
+    /// From item vectors to directions.
+    pub(crate) axes: Option<Axes>,
+}
+
+/// The mean of the item vectors and their principal axes, one a column; no axes means all of them.
+pub(crate) struct Axes {
+    pub(crate) mean: Vec<f32>,
+    pub(crate) basis: Option<Dense>,
 }
 
 impl Covariance {
@@ -29,18 +41,17 @@ impl Covariance {
         residuals: &Dense,
         item_vectors: Option<&Dense>,
         settings: &PosteriorSettings,
-    ) -> Result<Self> {
-        let factors = right_factors(residuals, settings.rank)?;
-        let mut total = vec![0.0f64; residuals.cols()];
-        for row in 0..residuals.rows() {
-            let values = residuals.row(row);
-            total.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
-        }
-        let total: Vec<f32> = total.iter().map(|sum| (sum / residuals.rows() as f64) as f32).collect();
-        let held = |item: usize| factors.row(item).iter().map(|value| value * value).sum::<f32>();
-        let tail = total.iter().enumerate().map(|(item, &total)| (total - held(item)).max(0.0)).collect();
-        let directions = item_vectors.map(|vectors| principal_units(vectors, settings.axes)).transpose()?;
-        Ok(Covariance { factors, directions, tail, total })
+    ) -> Result<(Self, CovarianceMaps)> {
+        let mut to_factors: Dense = leading_vectors(&gram_rows_in_f64(residuals), settings.rank)?.cast();
+        let scale = (1.0 / (residuals.rows() as f64).sqrt()) as f32;
+        to_factors.values_mut().iter_mut().for_each(|value| *value *= scale);
+        let factors = product_tn(residuals, &to_factors);
+        let noise = Plane::column(item_noise(residuals, &factors));
+        let factors = Plane::half(&factors);
+        let axes = item_vectors.map(|vectors| Axes::of(vectors, settings.axes)).transpose()?;
+        let directions =
+            item_vectors.zip(axes.as_ref()).map(|(vectors, axes)| Plane::half(&axes.directions(vectors)));
+        Ok((Covariance { factors, directions, noise }, CovarianceMaps { to_factors, axes }))
     }
 
     /// Whether K has more than its low-rank part.
@@ -48,25 +59,39 @@ impl Covariance {
         self.directions.is_some() && settings.item_kernel > 0.0
     }
 
-    /// Noise of an item beside the level-dependent one; the last term keeps it above zero.
+    /// Noise of an item beside the level-dependent one.
     pub(crate) fn noise(&self, item: usize) -> f32 {
-        self.tail[item] + 1e-4 * self.total[item]
+        self.noise.as_column()[item]
     }
 
     /// Covariance vectors of some items, gathered for products.
-    pub(crate) fn gather(&self, items: &[usize], deviations: &[f32]) -> Gathered {
+    pub(crate) fn gather(&self, items: &[usize], deviations: Vec<f32>) -> Gathered {
         Gathered {
             factors: self.factors.select_rows(items),
             directions: self.directions.as_ref().map(|directions| directions.select_rows(items)),
-            deviations: items.iter().map(|&item| deviations[item]).collect(),
+            deviations,
         }
     }
 
     /// Covariance of each item with a weighted sum of others, by the low-rank part alone: a full scan.
     pub(crate) fn scan(&self, others: &Gathered, weights: &[f32]) -> Vec<f32> {
-        let direction = crate::linalg::row_times(weights, &others.factors);
-        crate::linalg::times_column(&self.factors, &direction)
+        self.factors.dots(&row_times(weights, &others.factors))
     }
+}
+
+/// Variance that the rank cuts off, and a little of the whole to keep it above zero.
+pub(crate) fn item_noise(residuals: &Dense, factors: &Dense) -> Vec<f32> {
+    let mut total = vec![0.0f64; residuals.cols()];
+    for row in 0..residuals.rows() {
+        let values = residuals.row(row);
+        total.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
+    }
+    let noise = |(item, sum): (usize, f64)| {
+        let total = (sum / residuals.rows() as f64) as f32;
+        let held = factors.row(item).iter().map(|value| value * value).sum::<f32>();
+        (total - held).max(0.0) + 1e-4 * total
+    };
+    total.into_iter().enumerate().map(noise).collect()
 }
 
 /// Vectors of some items.
@@ -116,14 +141,23 @@ impl Gathered {
     }
 }
 
-/// Vectors centred, on their principal axes, of unit length.
-fn principal_units(vectors: &Dense, axes: usize) -> Result<Dense> {
-    let moved = centred(vectors, &column_means(vectors));
-    if axes >= vectors.cols() {
-        return Ok(unit_rows(moved));
+impl Axes {
+    fn of(vectors: &Dense, count: usize) -> Result<Self> {
+        let mean = column_means(vectors);
+        if count >= vectors.cols() {
+            return Ok(Axes { mean, basis: None });
+        }
+        let moved = centred(vectors, &mean);
+        let basis = leading_vectors(&product_tn(&moved, &moved).cast::<f64>(), count)?.cast();
+        Ok(Axes { mean, basis: Some(basis) })
     }
-    let width = vectors.cols();
-    let eigen = symmetric_eigen(&product_tn(&moved, &moved).cast::<f64>())?;
-    let basis = Dense::from_fn(width, axes, |row, col| eigen.vectors[(row, width - axes + col)] as f32);
-    Ok(unit_rows(product(&moved, &basis)))
+
+    /// Vectors centred, on the axes, of unit length.
+    pub(crate) fn directions(&self, vectors: &Dense) -> Dense {
+        let moved = centred(vectors, &self.mean);
+        unit_rows(match &self.basis {
+            Some(basis) => product(&moved, basis),
+            None => moved,
+        })
+    }
 }

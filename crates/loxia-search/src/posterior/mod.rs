@@ -15,28 +15,41 @@
 //!
 //! **Constants** ([`choose`]): four of them, by recall on held-out anchor rows.
 //!
-//! A search over N items with A anchors, rank r and cost c reads N (A + d) numbers for the prior and
-//! 2 N r for two scans, and does about 3000 c (r + 128 + c/2) multiplications on the shortlist.
+//! **Items that come later** ([`extend`]) get their numbers from their anchor scores, without a new fit.
+//!
+//! A search over N items with rank r and cost c reads N (d + 200) half-precision numbers for the prior
+//! and 2 N r for two scans, and does about 3000 c (r + 128 + c/2) multiplications on the shortlist.
 
 mod calibrate;
 mod choose;
 mod covariance;
 mod estimate;
+mod extend;
 mod kernel;
+mod levels;
+mod parts;
 mod prior;
+mod prior_fit;
+mod regression;
 mod rounds;
+mod standard;
 mod transform;
+mod work;
 
 use std::sync::Arc;
 
 use crate::method::{Goal, Method, Outcome, QueryView, run_rounds};
 use crate::{AnchorSet, Error, Ledger, Result, Schedule};
 
-use calibrate::Calibration;
+pub(crate) use calibrate::Calibration;
 pub use choose::choose_settings;
+pub(crate) use choose::{choose_steps, choose_under};
 use covariance::Covariance;
+use extend::AnchorMaps;
+pub(crate) use parts::{Constants, PLANES};
 use prior::Prior;
 use transform::Transform;
+pub(crate) use work::{FIT_STEPS, Work};
 
 /// Constants of the method. The first four are chosen on anchor rows by [`choose_settings`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -128,6 +141,7 @@ pub struct Posterior {
     transform: Transform,
     prior: Arc<Prior>,
     covariance: Arc<Covariance>,
+    maps: Arc<AnchorMaps>,
     calibration: Option<Arc<Calibration>>,
 }
 
@@ -136,14 +150,18 @@ impl Posterior {
     pub fn fit(anchors: &AnchorSet, settings: PosteriorSettings) -> Result<Self> {
         settings.check()?;
         let transform = Transform::fit(&anchors.rows().scores, settings.transform);
-        let (prior, residuals) = Prior::fit(anchors, &transform, &settings)?;
-        let covariance = Covariance::fit(&residuals, anchors.item_vectors().map(|v| &**v), &settings)?;
+        let fitted = Prior::fit(anchors, &transform, &settings)?;
+        let item_vectors = anchors.item_vectors().map(|vectors| &**vectors);
+        let (covariance, covariance_maps) = Covariance::fit(&fitted.residuals, item_vectors, &settings)?;
+        let vectors = fitted.vectors.zip(anchors.rows().vectors.clone());
+        let maps = AnchorMaps::new(vectors, covariance_maps);
         Ok(Posterior {
             settings,
             schedule: Schedule::default(),
             transform,
-            prior: Arc::new(prior),
+            prior: Arc::new(fitted.prior),
             covariance: Arc::new(covariance),
+            maps: Arc::new(maps),
             calibration: None,
         })
     }
@@ -151,8 +169,13 @@ impl Posterior {
     /// With a recall estimate, calibrated by searching held-out anchor rows: three more fits and 300
     /// searches. Without it answers carry no estimate and recall targets are never reached; with fewer
     /// than ten rows to hold out it stays so.
-    pub fn calibrated(mut self, anchors: &AnchorSet) -> Result<Self> {
-        self.calibration = Calibration::fit(anchors, self.settings)?.map(Arc::new);
+    pub fn calibrated(self, anchors: &AnchorSet) -> Result<Self> {
+        self.calibrated_under(anchors, &Work::silent())
+    }
+
+    /// As [`Posterior::calibrated`], telling its progress.
+    pub(crate) fn calibrated_under(mut self, anchors: &AnchorSet, work: &Work<'_>) -> Result<Self> {
+        self.calibration = Calibration::fit(anchors, self.settings, work)?.map(Arc::new);
         Ok(self)
     }
 
@@ -176,7 +199,18 @@ impl Posterior {
     /// Mean and variance of every item's (transformed) score before anything is scored.
     pub fn prior(&self, query: &QueryView<'_>) -> Result<(Vec<f32>, Vec<f32>)> {
         let belief = self.prior.predict(query)?;
-        Ok((belief.mean, belief.variance))
+        let variance = (0..belief.mean.len()).map(|item| self.prior.variance(&belief, item)).collect();
+        Ok((belief.mean, variance))
+    }
+
+    /// Number of anchor queries it was fitted on.
+    pub fn anchors(&self) -> usize {
+        self.maps.anchors()
+    }
+
+    /// Numbers of a query's vector, if it was fitted with vectors and needs one.
+    pub fn vector_dimensions(&self) -> Option<usize> {
+        self.prior.vectors.as_ref().map(|part| part.item_vectors.cols())
     }
 
     /// The constants it was fitted with.

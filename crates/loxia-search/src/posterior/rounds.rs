@@ -23,7 +23,6 @@ const MOST_MODELLED: usize = 2000;
 pub(crate) struct Rounds<'a> {
     model: &'a Posterior,
     belief: Belief,
-    deviations: Vec<f32>,
     /// Items paid for and understood, in order of payment.
     known: Option<Known>,
     batches: usize,
@@ -52,18 +51,8 @@ struct Shortlist {
 
 impl<'a> Rounds<'a> {
     pub(crate) fn new(model: &'a Posterior, belief: Belief) -> Self {
-        let deviations = belief.variance.iter().map(|variance| variance.max(0.0).sqrt()).collect();
         let pending = Vec::new();
-        Rounds {
-            model,
-            belief,
-            deviations,
-            known: None,
-            batches: 0,
-            shortlist: None,
-            shortlist_batches: 0,
-            pending,
-        }
+        Rounds { model, belief, known: None, batches: 0, shortlist: None, shortlist_batches: 0, pending }
     }
 
     fn settings(&self) -> &PosteriorSettings {
@@ -76,7 +65,13 @@ impl<'a> Rounds<'a> {
     }
 
     fn noise(&self, item: usize) -> f32 {
-        self.model.settings.noise as f32 * self.belief.variance[item] + self.model.covariance.noise(item)
+        let variance = self.model.prior.variance(&self.belief, item);
+        self.model.settings.noise as f32 * variance + self.model.covariance.noise(item)
+    }
+
+    fn gather(&self, items: &[usize]) -> Gathered {
+        let deviation = |&item: &usize| self.model.prior.variance(&self.belief, item).max(0.0).sqrt();
+        self.model.covariance.gather(items, items.iter().map(deviation).collect())
     }
 
     /// Takes in what was paid for since the last time.
@@ -96,7 +91,7 @@ impl<'a> Rounds<'a> {
             .iter()
             .map(|scored| self.model.transform.apply(scored.score) - self.belief.mean[scored.item as usize])
             .collect();
-        let gathered = self.model.covariance.gather(&items, &self.deviations);
+        let gathered = self.gather(&items);
         let mut block = gathered.covariance(&gathered, self.settings());
         for (at, &item) in items.iter().enumerate() {
             block[(at, at)] += self.noise(item);
@@ -154,7 +149,7 @@ impl<'a> Rounds<'a> {
         promise.iter_mut().zip(&self.belief.mean).for_each(|(value, mean)| *value += mean);
         let best = best_positions(&promise, self.settings().shortlist, |item| ledger.is_paid(item));
         let items: Vec<usize> = best.into_iter().map(|item| item as usize).collect();
-        let gathered = self.model.covariance.gather(&items, &self.deviations);
+        let gathered = self.gather(&items);
         let mut weights = known.gathered.covariance(&gathered, self.settings());
         solve_lower(known.factor.factor(), &mut weights);
         let gain = row_times(&known.solved, &weights);

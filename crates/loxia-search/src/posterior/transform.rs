@@ -7,7 +7,8 @@
 use crate::linalg::Dense;
 
 /// `s`, or `log(1 + max(s - low, 0) / width)`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Transform {
     Identity,
     Log { low: f64, width: f64 },
@@ -24,6 +25,14 @@ impl Transform {
         } else {
             // At least half of all scores are the minimum: there is no scale to take a width from.
             Transform::Identity
+        }
+    }
+
+    /// Whether the numbers are as a fit makes them.
+    pub(crate) fn is_sound(&self) -> bool {
+        match *self {
+            Transform::Identity => true,
+            Transform::Log { low, width } => low.is_finite() && width.is_finite() && width > 0.0,
         }
     }
 

@@ -4,10 +4,11 @@
 //! panels of a product over the keys. Then tiles of queries go through scores, softmax and weighted sum while
 //! their scores are in the first cache.
 
-use super::elementwise::exp;
-use super::tile::{TileRows, accumulate, for_rows};
+use super::elementwise::exp2;
+use super::tile::{accumulate, for_rows};
 use super::{Simd, Task};
-use crate::kernels::{Attention, AttentionScratch};
+use crate::kernels::math::LOG2_E;
+use crate::kernels::{Attention, AttentionScratch, Rows};
 
 /// Vectors in a panel of keys or values: the common head widths, 32 and 64, are whole panels.
 const VECTORS: usize = 2;
@@ -25,20 +26,20 @@ impl Task for Attend<'_> {
         let work = self.work;
         let hidden = work.hidden();
         let panel = VECTORS * S::LANES;
-        let padded_keys = work.keys().next_multiple_of(panel);
+        let padded_keys = work.count.next_multiple_of(panel);
         let scores = self.scratch.scores.sized(S::TILE_ROWS * padded_keys);
         let keys = self.scratch.keys.sized(padded_keys * work.width);
-        let values = self.scratch.values.sized(work.keys() * work.width.next_multiple_of(panel));
+        let values = self.scratch.values.sized(work.count * work.width.next_multiple_of(panel));
         for head in 0..work.heads {
-            pack_keys(work, head, panel, keys);
-            pack_values(work, head, panel, values);
+            pack_keys(simd, work, head, keys);
+            pack_values(simd, work, head, values);
             let packed = Head { head, keys, values, padded_keys };
-            let tiles = work.queries.chunks(S::TILE_ROWS * hidden);
             let outs = self.out.chunks_mut(S::TILE_ROWS * hidden);
-            for ((queries, out), places) in tiles.zip(outs).zip(work.places.chunks(S::TILE_ROWS)) {
+            for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
+                let queries = work.queries.from(index * S::TILE_ROWS, head * work.width);
                 for_rows!(
                     places.len(),
-                    tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
+                    run_tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
                 );
             }
         }
@@ -55,71 +56,109 @@ struct Head<'a> {
     padded_keys: usize,
 }
 
+/// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
+struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
+    work: &'a Attention<'a>,
+    packed: &'a Head<'a>,
+    queries: Rows<'a>,
+    places: &'a [u32],
+    scores: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
 #[inline(always)]
-fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     work: &Attention<'_>,
     packed: &Head<'_>,
-    queries: &[f32],
+    queries: Rows<'_>,
     places: &[u32],
     scores: &mut [f32],
     out: &mut [f32],
 ) {
-    let (hidden, width, keys) = (work.hidden(), work.width, work.keys());
-    let panel = VECTORS * S::LANES;
-    let zero = [[simd.splat(0.0); VECTORS]; ROWS];
+    simd.run(Tile::<ROWS, VECTORS> { work, packed, queries, places, scores, out });
+}
 
-    let rows = TileRows { values: &queries[packed.head * width..], stride: hidden };
-    for (index, keys) in packed.keys.chunks_exact(panel * width).enumerate() {
-        let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, keys, zero);
-        for (row, sums) in sums.iter().enumerate() {
-            let scores = &mut scores[row * packed.padded_keys + index * panel..][..panel];
-            for (vector, &sum) in sums.iter().enumerate() {
-                simd.write(&mut scores[vector * S::LANES..], sum);
+impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Tile { work, packed, queries, places, scores, out } = self;
+        let (hidden, width, keys) = (work.hidden(), work.width, work.count);
+        let panel = VECTORS * S::LANES;
+        let zero = [[simd.splat(0.0); VECTORS]; ROWS];
+
+        let mut largest = [simd.splat(f32::NEG_INFINITY); ROWS];
+        for (index, panel_keys) in packed.keys.chunks_exact(panel * width).enumerate() {
+            let sums = accumulate::<S, ROWS, VECTORS>(simd, queries, panel_keys, zero);
+            let whole = (index + 1) * panel <= keys;
+            for (row, sums) in sums.iter().enumerate() {
+                let scores = &mut scores[row * packed.padded_keys + index * panel..][..panel];
+                for (vector, &sum) in sums.iter().enumerate() {
+                    simd.write(&mut scores[vector * S::LANES..], sum);
+                    if whole {
+                        largest[row] = simd.max(largest[row], sum);
+                    }
+                }
+                if !whole {
+                    // Keys that are not there: nothing is larger, and their share is nothing beside others.
+                    scores[keys - index * panel..].fill(f32::NEG_INFINITY);
+                    for values in scores.chunks_exact(S::LANES) {
+                        largest[row] = simd.max(largest[row], simd.read(values));
+                    }
+                }
             }
         }
-    }
 
-    let mut inverses = [0.0; ROWS];
-    for (row, inverse) in inverses.iter_mut().enumerate() {
-        let scores = &mut scores[row * packed.padded_keys..][..packed.padded_keys];
-        let bias = work.bias.map(|bias| bias.row(packed.head, places[row] as usize, keys));
-        *inverse = 1.0 / exponentials(simd, scores, keys, work.scale(), bias);
-    }
+        let mut inverses = [0.0; ROWS];
+        for (row, inverse) in inverses.iter_mut().enumerate() {
+            let scores = &mut scores[row * packed.padded_keys..][..packed.padded_keys];
+            *inverse = match work.bias {
+                None => 1.0 / exponentials(simd, scores, largest[row], work.scale() * LOG2_E),
+                Some(bias) => {
+                    let bias = bias.row(packed.head, places[row] as usize, keys);
+                    let largest = add_bias(simd, scores, work.scale(), bias);
+                    1.0 / exponentials(simd, scores, largest, LOG2_E)
+                }
+            };
+        }
 
-    let rows = TileRows { values: scores, stride: packed.padded_keys };
-    for (index, values) in packed.values.chunks_exact(panel * keys).enumerate() {
-        let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, values, zero);
-        let columns = index * panel..width.min((index + 1) * panel);
-        for (row, (sums, &inverse)) in sums.iter().zip(&inverses).enumerate() {
-            let out = &mut out[row * hidden + packed.head * width..][columns.clone()];
-            for (vector, &sum) in sums.iter().enumerate() {
-                let result = simd.mul(sum, simd.splat(inverse));
-                simd.write(out.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
+        let rows = Rows { values: scores, stride: packed.padded_keys };
+        for (index, values) in packed.values.chunks_exact(panel * keys).enumerate() {
+            let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, values, zero);
+            let columns = index * panel..width.min((index + 1) * panel);
+            for (row, (sums, &inverse)) in sums.iter().zip(&inverses).enumerate() {
+                let out = &mut out[row * hidden + packed.head * width..][columns.clone()];
+                for (vector, &sum) in sums.iter().enumerate() {
+                    let result = simd.mul(sum, simd.splat(inverse));
+                    simd.write(out.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
+                }
             }
         }
     }
 }
 
-/// Replaces the scores of `keys` keys by `exp(scaled and biased score - largest)` and returns their sum; the
-/// padding behind them becomes 0.
+/// Scales scores, adds the bias, and returns the largest ones.
 #[inline(always)]
-fn exponentials<S: Simd>(simd: S, scores: &mut [f32], keys: usize, scale: f32, bias: Option<&[f32]>) -> f32 {
-    scores[keys..].fill(f32::NEG_INFINITY);
+fn add_bias<S: Simd>(simd: S, scores: &mut [f32], scale: f32, bias: &[f32]) -> S::Vector {
     let scale = simd.splat(scale);
     let mut largest = simd.splat(f32::NEG_INFINITY);
     for (index, values) in scores.chunks_exact_mut(S::LANES).enumerate() {
-        let mut scaled = simd.mul(simd.read(values), scale);
-        if let Some(bias) = bias {
-            scaled = simd.add(scaled, simd.read(bias.get(index * S::LANES..).unwrap_or(&[])));
-        }
-        simd.write(values, scaled);
-        largest = simd.max(largest, scaled);
+        let bias = simd.read(bias.get(index * S::LANES..).unwrap_or(&[]));
+        let biased = simd.mul_add(simd.read(values), scale, bias);
+        simd.write(values, biased);
+        largest = simd.max(largest, biased);
     }
-    let largest = simd.splat(simd.largest(largest));
+    largest
+}
+
+/// Replaces each score by `2^(factor · (score - largest))` and returns the sum.
+#[inline(always)]
+fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor: f32) -> f32 {
+    let offset = simd.splat(-factor * simd.largest(largest));
+    let factor = simd.splat(factor);
     let mut sum = simd.splat(0.0);
     for values in scores.chunks_exact_mut(S::LANES) {
-        let share = exp(simd, simd.sub(simd.read(values), largest));
+        let share = exp2(simd, simd.mul_add(simd.read(values), factor, offset));
         simd.write(values, share);
         sum = simd.add(sum, share);
     }
@@ -128,33 +167,48 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], keys: usize, scale: f32, b
 
 /// Panels of keys, transposed: `[width][panel]` each; places behind the last key are 0.
 #[inline(always)]
-fn pack_keys(work: &Attention<'_>, head: usize, panel: usize, packed: &mut [f32]) {
-    let (hidden, width) = (work.hidden(), work.width);
-    let columns = head * width..(head + 1) * width;
-    let blocks = work.keys_values.chunks(panel * 2 * hidden);
-    for (block, packed) in blocks.zip(packed.chunks_exact_mut(panel * width)) {
-        if block.len() < panel * 2 * hidden {
-            packed.fill(0.0);
-        }
-        for (place, row) in block.chunks_exact(2 * hidden).enumerate() {
-            let column = packed[place..].iter_mut().step_by(panel);
-            for (to, &from) in column.zip(&row[columns.clone()]) {
-                *to = from;
+fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
+    let width = work.width;
+    let panel = VECTORS * S::LANES;
+    let blocks = if width.is_multiple_of(8) { work.count / 8 } else { 0 };
+    for block in 0..blocks {
+        let key = block * 8;
+        let from = work.keys.from(key, head * width);
+        let to = &mut packed[key / panel * panel * width..][..panel * width];
+        assert!(from.values.len() >= 7 * from.stride + width);
+        for column in (0..width).step_by(8) {
+            // SAFETY: column + 8 <= width: by the assertion 8 rows can be read there; a panel is a multiple of
+            // 8 keys wide, so 8 columns from key % panel on lie within the panel's rows.
+            unsafe {
+                let (from, to) = (from.values.as_ptr().add(column), to.as_mut_ptr());
+                simd.transpose8(from, work.keys.stride, to.add(column * panel + key % panel), panel);
             }
+        }
+    }
+    for key in blocks * 8..packed.len() / width {
+        let column = packed[key / panel * panel * width + key % panel..].iter_mut().step_by(panel);
+        if key < work.count {
+            let row = work.keys.from(key, head * width).row(0, width);
+            column.zip(row).for_each(|(to, &from)| *to = from);
+        } else {
+            column.take(width).for_each(|to| *to = 0.0);
         }
     }
 }
 
 /// Panels of values: `[keys][panel]` each; columns behind the head's width are 0.
 #[inline(always)]
-fn pack_values(work: &Attention<'_>, head: usize, panel: usize, packed: &mut [f32]) {
-    let (hidden, width) = (work.hidden(), work.width);
-    for (index, packed) in packed.chunks_exact_mut(panel * work.keys()).enumerate() {
-        let columns = index * panel..width.min((index + 1) * panel);
-        for (row, to) in work.keys_values.chunks_exact(2 * hidden).zip(packed.chunks_exact_mut(panel)) {
-            let from = &row[hidden + head * width..][columns.clone()];
-            to[..from.len()].copy_from_slice(from);
-            to[from.len()..].fill(0.0);
+fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
+    let width = work.width;
+    let panel = VECTORS * S::LANES;
+    for (index, packed) in packed.chunks_exact_mut(panel * work.count).enumerate() {
+        let first = index * panel;
+        let columns = work.values.from(0, head * width + first);
+        for (key, to) in packed.chunks_exact_mut(panel).enumerate() {
+            let from = columns.row(key, panel.min(width - first));
+            for (vector, to) in to.chunks_exact_mut(S::LANES).enumerate() {
+                simd.write(to, simd.read(from.get(vector * S::LANES..).unwrap_or(&[])));
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Simd, Task, instructions};
+use super::transpose::transpose8;
+use super::{Simd, Task, WordLayout, instructions};
 
 /// Proof that the machine has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,9 @@ impl Avx2 {
 
 impl Simd for Avx2 {
     type Vector = __m256;
+    type Ints = __m256i;
+    // The instruction for quads adds pairs with saturation.
+    const WORDS: WordLayout = WordLayout::Pairs;
     const LANES: usize = 8;
     // 6 x 2 sums, 2 vectors of weights and 1 of input take 15 registers.
     const PANEL_VECTORS: usize = 2;
@@ -36,7 +40,7 @@ impl Simd for Avx2 {
         unsafe { enabled(self, task) }
     }
 
-    instructions! {
+    instructions! { Vector:
         add(a, b) => _mm256_add_ps;
         sub(a, b) => _mm256_sub_ps;
         mul(a, b) => _mm256_mul_ps;
@@ -44,6 +48,45 @@ impl Simd for Avx2 {
         mul_add(a, b, c) => _mm256_fmadd_ps;
         max(a, b) => _mm256_max_ps;
         min(a, b) => _mm256_min_ps;
+    }
+
+    instructions! { Ints:
+        sub_ints(a, b) => _mm256_sub_epi32;
+        mul_ints(a, b) => _mm256_mullo_epi32;
+    }
+
+    #[inline(always)]
+    fn splat_ints(self, value: i32) -> __m256i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm256_set1_epi32(value) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_ints(self, from: *const i32) -> __m256i {
+        // SAFETY: the caller vouches for the pointer, `self` for the instruction.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    fn dot_add(self, sums: __m256i, codes: __m256i, weights: __m256i) -> __m256i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(codes, weights)) }
+    }
+
+    #[inline(always)]
+    fn to_floats(self, ints: __m256i) -> __m256 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm256_cvtepi32_ps(ints) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(self, to: *mut u8, vector: __m256) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instructions.
+        unsafe {
+            let codes = _mm256_cvtps_epi32(vector);
+            let (low, high) = (_mm256_castsi256_si128(codes), _mm256_extracti128_si256::<1>(codes));
+            _mm_storeu_si128(to.cast(), _mm_packs_epi32(low, high));
+        }
     }
 
     #[inline(always)]
@@ -77,5 +120,20 @@ impl Simd for Avx2 {
             let biased = _mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127));
             _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
         }
+    }
+
+    #[inline(always)]
+    fn times_power_of_two(self, x: __m256, shifted: __m256) -> __m256 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe {
+            let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(shifted));
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), exponent))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for the pointers, `self` for the instructions.
+        unsafe { transpose8(from, stride, to, to_stride) }
     }
 }

@@ -1,23 +1,27 @@
-//! AVX-512F: 16 lanes, 32 registers.
+//! AVX-512: 16 lanes, 32 registers; with or without the 8-bit dot products of VNNI.
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Simd, Task, instructions};
+use super::transpose::transpose8;
+use super::{Simd, Task, WordLayout, instructions};
 
-/// Proof that the machine has AVX-512F.
+/// Proof that the machine has AVX-512F and BW, and with `VNNI` that too.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx512(());
+pub(crate) struct Avx512<const VNNI: bool>(());
 
-impl Avx512 {
+impl<const VNNI: bool> Avx512<VNNI> {
     /// The proof, if it can be given.
     pub(in crate::kernels) fn new() -> Option<Self> {
-        is_x86_feature_detected!("avx512f").then_some(Avx512(()))
+        let basic = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+        (basic && (!VNNI || is_x86_feature_detected!("avx512vnni"))).then_some(Avx512(()))
     }
 }
 
-impl Simd for Avx512 {
+impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type Vector = __m512;
+    type Ints = __m512i;
+    const WORDS: WordLayout = if VNNI { WordLayout::Quads } else { WordLayout::Pairs };
     const LANES: usize = 16;
     // 8 x 3 sums, 3 vectors of weights and 1 of input take 28 registers.
     const PANEL_VECTORS: usize = 3;
@@ -28,15 +32,20 @@ impl Simd for Avx512 {
     fn run<T: Task>(self, task: T) {
         // Never inlined, so that a task has the registers to itself.
         #[inline(never)]
-        #[target_feature(enable = "avx512f")]
-        fn enabled<T: Task>(simd: Avx512, task: T) {
+        #[target_feature(enable = "avx512f,avx512bw")]
+        fn enabled<T: Task, const VNNI: bool>(simd: Avx512<VNNI>, task: T) {
+            task.run(simd);
+        }
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+        fn enabled_vnni<T: Task, const VNNI: bool>(simd: Avx512<VNNI>, task: T) {
             task.run(simd);
         }
         // SAFETY: `self` exists only on a machine with these instructions.
-        unsafe { enabled(self, task) }
+        unsafe { if VNNI { enabled_vnni(self, task) } else { enabled(self, task) } }
     }
 
-    instructions! {
+    instructions! { Vector:
         add(a, b) => _mm512_add_ps;
         sub(a, b) => _mm512_sub_ps;
         mul(a, b) => _mm512_mul_ps;
@@ -44,6 +53,54 @@ impl Simd for Avx512 {
         mul_add(a, b, c) => _mm512_fmadd_ps;
         max(a, b) => _mm512_max_ps;
         min(a, b) => _mm512_min_ps;
+    }
+
+    instructions! { Ints:
+        sub_ints(a, b) => _mm512_sub_epi32;
+        mul_ints(a, b) => _mm512_mullo_epi32;
+    }
+
+    #[inline(always)]
+    fn splat_ints(self, value: i32) -> __m512i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm512_set1_epi32(value) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_ints(self, from: *const i32) -> __m512i {
+        // SAFETY: the caller vouches for the pointer, `self` for the instruction.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    fn dot_add(self, sums: __m512i, codes: __m512i, weights: __m512i) -> __m512i {
+        // SAFETY: `self` exists only on a machine with these instructions; VNNI's only if `VNNI`.
+        unsafe {
+            if VNNI {
+                _mm512_dpbusd_epi32(sums, codes, weights)
+            } else {
+                _mm512_add_epi32(sums, _mm512_madd_epi16(codes, weights))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn to_floats(self, ints: __m512i) -> __m512 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm512_cvtepi32_ps(ints) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(self, to: *mut u8, vector: __m512) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instructions.
+        unsafe {
+            let codes = _mm512_cvtps_epi32(vector);
+            if VNNI {
+                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(codes));
+            } else {
+                _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(codes));
+            }
+        }
     }
 
     #[inline(always)]
@@ -77,5 +134,20 @@ impl Simd for Avx512 {
             let biased = _mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127));
             _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
         }
+    }
+
+    #[inline(always)]
+    fn times_power_of_two(self, x: __m512, shifted: __m512) -> __m512 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe {
+            let exponent = _mm512_slli_epi32::<23>(_mm512_castps_si512(shifted));
+            _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), exponent))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for the pointers, `self` for the instructions.
+        unsafe { transpose8(from, stride, to, to_stride) }
     }
 }

@@ -35,6 +35,18 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.select_less(x, lowest, simd.splat(0.0), result)
 }
 
+/// `2^x` for `x` up to 127; below -126 it stays at the smallest normal number.
+#[inline(always)]
+pub(super) fn exp2<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    let round = simd.splat(12_582_912.0);
+    // The constant comes first, so that NaN comes out.
+    let clamped = simd.max(simd.splat(-126.0), x);
+    let shifted = simd.add(clamped, round);
+    let fraction = simd.sub(clamped, simd.sub(shifted, round));
+    let rest = polynomial(simd, math::EXP2, fraction);
+    simd.times_power_of_two(simd.mul_add(rest, fraction, simd.splat(1.0)), shifted)
+}
+
 #[inline(always)]
 fn magnitude<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.max(simd.sub(simd.splat(0.0), x), x)
@@ -74,13 +86,15 @@ struct GeluErf;
 impl Map for GeluErf {
     #[inline(always)]
     fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
-        let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
-        let t = magnitude(simd, x);
-        let u = simd.div(one, simd.mul_add(simd.splat(math::MILLS_POLE), t, one));
-        let density = exp(simd, simd.mul(simd.mul(simd.splat(-0.5), t), t));
-        let tail = simd.mul(density, simd.mul(u, polynomial(simd, math::MILLS, u)));
-        let part = simd.mul(x, tail);
-        simd.select_less(x, zero, part, simd.sub(x, part))
+        let reach = simd.splat(math::PHI_REACH);
+        // The constants come first, so that NaN comes out of both.
+        let z = simd.min(reach, simd.max(simd.splat(-math::PHI_REACH), x));
+        let square = simd.mul(z, z);
+        let above = simd.mul(z, polynomial(simd, math::PHI_ABOVE, square));
+        let above_half = simd.div(above, polynomial(simd, math::PHI_BELOW, square));
+        let half = simd.splat(0.5);
+        let above_half = simd.min(half, simd.max(simd.splat(-0.5), above_half));
+        simd.mul(x, simd.add(half, above_half))
     }
 }
 

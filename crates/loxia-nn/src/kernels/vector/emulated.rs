@@ -1,6 +1,6 @@
 //! Sixteen lanes in plain Rust with the tile of AVX-512, so that tests can run the wide path on any machine.
 
-use super::{Simd, Task};
+use super::{Simd, Task, WordLayout};
 
 /// Sixteen emulated lanes.
 #[derive(Clone, Copy)]
@@ -14,6 +14,8 @@ fn lanewise(a: Lanes, b: Lanes, operation: impl Fn(f32, f32) -> f32) -> Lanes {
 
 impl Simd for Emulated {
     type Vector = Lanes;
+    type Ints = [i32; 16];
+    const WORDS: WordLayout = WordLayout::Quads;
     const LANES: usize = 16;
     const PANEL_VECTORS: usize = 3;
     const TILE_ROWS: usize = 8;
@@ -72,5 +74,50 @@ impl Simd for Emulated {
 
     fn power_of_two(self, shifted: Lanes) -> Lanes {
         shifted.map(|value| f32::from_bits(value.to_bits().wrapping_add(127) << 23))
+    }
+
+    fn splat_ints(self, value: i32) -> [i32; 16] {
+        [value; 16]
+    }
+
+    unsafe fn load_ints(self, from: *const i32) -> [i32; 16] {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { from.cast::<[i32; 16]>().read_unaligned() }
+    }
+
+    fn sub_ints(self, a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
+        std::array::from_fn(|lane| a[lane].wrapping_sub(b[lane]))
+    }
+
+    fn mul_ints(self, a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
+        std::array::from_fn(|lane| a[lane].wrapping_mul(b[lane]))
+    }
+
+    fn dot_add(self, sums: [i32; 16], codes: [i32; 16], weights: [i32; 16]) -> [i32; 16] {
+        std::array::from_fn(|lane| {
+            let codes = codes[lane].to_le_bytes().map(i32::from);
+            let weights = weights[lane].to_le_bytes().map(|byte| i32::from(byte as i8));
+            sums[lane] + codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>()
+        })
+    }
+
+    fn to_floats(self, ints: [i32; 16]) -> Lanes {
+        ints.map(|value| value as f32)
+    }
+
+    unsafe fn store_codes(self, to: *mut u8, vector: Lanes) {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { to.cast::<[u8; 16]>().write_unaligned(vector.map(|value| value.round_ties_even() as u8)) }
+    }
+
+    fn times_power_of_two(self, x: Lanes, shifted: Lanes) -> Lanes {
+        lanewise(x, shifted, |x, shifted| f32::from_bits(x.to_bits().wrapping_add(shifted.to_bits() << 23)))
+    }
+
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, to_stride: usize) {
+        for (row, column) in (0..8).flat_map(|row| (0..8).map(move |column| (row, column))) {
+            // SAFETY: the caller vouches for the pointers.
+            unsafe { *to.add(column * to_stride + row) = *from.add(row * stride + column) };
+        }
     }
 }

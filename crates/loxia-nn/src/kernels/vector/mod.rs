@@ -14,17 +14,23 @@ mod avx512;
 mod elementwise;
 #[cfg(test)]
 pub(super) mod emulated;
+mod int8;
 mod norm;
 mod product;
 mod tile;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 
 pub(super) use attention::Attend;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+pub(super) use int8::{ProductInt8, Quantise};
 pub(super) use norm::AddNorm;
 pub(super) use product::Product;
+
+use super::int8::WordLayout;
 
 /// Most lanes of any implementation.
 const MOST_LANES: usize = 16;
@@ -33,6 +39,10 @@ const MOST_LANES: usize = 16;
 pub(super) trait Simd: Copy {
     /// A register of `LANES` values.
     type Vector: Copy;
+    /// A register of `LANES` 32-bit integers, or of as many words of smaller ones.
+    type Ints: Copy;
+    /// How codes and weights of 8-bit products lie in words.
+    const WORDS: WordLayout;
     /// Values in a vector.
     const LANES: usize;
     /// Vectors side by side in a panel of packed weights.
@@ -84,6 +94,48 @@ pub(super) trait Simd: Copy {
     ) -> Self::Vector;
     /// `2^n` where the lowest bits of `shifted` hold the integer `n`, as after adding `1.5 · 2^23`.
     fn power_of_two(self, shifted: Self::Vector) -> Self::Vector;
+
+    /// `x · 2^n` where the lowest bits of `shifted` hold the integer `n`; the result must be a normal number.
+    fn times_power_of_two(self, x: Self::Vector, shifted: Self::Vector) -> Self::Vector;
+
+    /// Transposes a block of 8 rows of 8 values.
+    ///
+    /// # Safety
+    /// 8 rows of 8 values must be readable from `from`, `stride` apart, and writable at `to`, `to_stride`
+    /// apart.
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, to_stride: usize);
+
+    /// The same integer in all lanes.
+    fn splat_ints(self, value: i32) -> Self::Ints;
+
+    /// Reads a vector of integers.
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `LANES` integers.
+    unsafe fn load_ints(self, from: *const i32) -> Self::Ints;
+
+    /// `a - b`
+    fn sub_ints(self, a: Self::Ints, b: Self::Ints) -> Self::Ints;
+    /// `a · b`, the low 32 bits
+    fn mul_ints(self, a: Self::Ints, b: Self::Ints) -> Self::Ints;
+    /// Adds to each lane the products of the values of its words.
+    fn dot_add(self, sums: Self::Ints, codes: Self::Ints, weights: Self::Ints) -> Self::Ints;
+    /// The nearest floats.
+    fn to_floats(self, ints: Self::Ints) -> Self::Vector;
+
+    /// Rounds values between 0 and 255 to the nearest integers and writes them as `WORDS` says.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing the codes of `LANES` values.
+    unsafe fn store_codes(self, to: *mut u8, vector: Self::Vector);
+
+    /// The first `LANES` integers of a slice.
+    #[inline(always)]
+    fn read_ints(self, from: &[i32]) -> Self::Ints {
+        assert!(from.len() >= Self::LANES);
+        // SAFETY: the slice is long enough.
+        unsafe { self.load_ints(from.as_ptr()) }
+    }
 
     /// The first `LANES` values of a slice; lanes beyond its end are 0.
     #[inline(always)]
@@ -145,8 +197,13 @@ pub(super) trait Simd: Copy {
 }
 
 /// Values in a panel of packed weights.
-pub(super) fn panel_width<S: Simd>() -> usize {
+pub(super) fn panel_width<S: Simd>(_simd: S) -> usize {
     S::PANEL_VECTORS * S::LANES
+}
+
+/// How codes and weights lie in words.
+pub(super) fn word_layout<S: Simd>(_simd: S) -> WordLayout {
+    S::WORDS
 }
 
 /// Work to be done with some set of vector instructions.
@@ -158,9 +215,9 @@ pub(super) trait Task {
 /// Functions of a trait implementation that are one instruction each.
 #[cfg(target_arch = "x86_64")]
 macro_rules! instructions {
-    ($($name:ident($($argument:ident),*) => $instruction:ident;)*) => {$(
+    ($kind:ident: $($name:ident($($argument:ident),*) => $instruction:ident;)*) => {$(
         #[inline(always)]
-        fn $name(self, $($argument: Self::Vector),*) -> Self::Vector {
+        fn $name(self, $($argument: Self::$kind),*) -> Self::$kind {
             // SAFETY: `self` exists only on a machine with these instructions.
             unsafe { $instruction($($argument),*) }
         }

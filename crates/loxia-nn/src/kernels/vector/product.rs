@@ -4,10 +4,10 @@
 //! first cache and the rows in the second. Between passes the sums wait in the output.
 
 use super::elementwise::activate;
-use super::tile::{TileRows, accumulate, for_rows};
+use super::tile::{accumulate, for_rows};
 use super::{Simd, Task};
 use crate::Activation;
-use crate::kernels::Packed;
+use crate::kernels::{Packed, Rows};
 
 /// `out = activation(input · W + b)`.
 pub(in crate::kernels) struct Product<'a> {
@@ -48,7 +48,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: Product<'_>) {
             };
             let tiles = work.input.chunks(S::TILE_ROWS * inputs);
             for (input, out) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)) {
-                let rows = TileRows { values: &input[from..], stride: inputs };
+                let rows = Rows { values: &input[from..], stride: inputs };
                 for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
             }
             if to == inputs {
@@ -72,7 +72,7 @@ struct Pass<'a> {
 
 /// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
 struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
-    rows: TileRows<'a>,
+    rows: Rows<'a>,
     pass: &'a Pass<'a>,
     out: &'a mut [f32],
 }
@@ -80,7 +80,7 @@ struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
 #[inline(always)]
 fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    rows: TileRows<'_>,
+    rows: Rows<'_>,
     pass: &Pass<'_>,
     out: &mut [f32],
 ) {

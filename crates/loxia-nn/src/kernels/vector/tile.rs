@@ -1,15 +1,7 @@
 //! The register tile, from which products and attention are made.
 
 use super::Simd;
-
-/// Rows read by a tile: the first one, and how far apart they are.
-#[derive(Clone, Copy)]
-pub(super) struct TileRows<'a> {
-    /// From the first value of the first row on.
-    pub(super) values: &'a [f32],
-    /// Distance of rows.
-    pub(super) stride: usize,
-}
+use crate::kernels::Rows;
 
 /// Sums of a tile: `ROWS` rows of `VECTORS` vectors.
 pub(super) type Sums<S, const ROWS: usize, const VECTORS: usize> = [[<S as Simd>::Vector; VECTORS]; ROWS];
@@ -22,7 +14,7 @@ pub(super) type Sums<S, const ROWS: usize, const VECTORS: usize> = [[<S as Simd>
 #[inline(always)]
 pub(super) fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    rows: TileRows<'_>,
+    rows: Rows<'_>,
     panel: &[f32],
     mut sums: Sums<S, ROWS, VECTORS>,
 ) -> Sums<S, ROWS, VECTORS> {

@@ -1,0 +1,166 @@
+"""Engines against each other: who takes part, whether their outputs agree, and how long they take.
+
+Every repetition runs all engines once, in a new random order, so that whatever else the machine does falls on all of
+them alike. What is compared are medians.
+"""
+
+import random
+import statistics
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .process import EngineError
+
+OURS = "loxia"
+# Largest difference of an f32 output from PyTorch's, relative to the largest output.
+F32_TOLERANCE = 2e-3
+# Least mean cosine (of vectors) or correlation (of scores) of an int8 engine's outputs with f32's: the same function,
+# however roughly. How rough is printed.
+INT8_AGREEMENT = 0.85
+# Between runs, so that threads that still spin for the last engine do not slow the next.
+PAUSE = 0.05
+# A peer that is so much slower than the fastest in the trial is not repeated; its warm run's time is shown.
+HOPELESS = 1.5
+
+
+@dataclass
+class Contestant:
+    """One engine with one model, precision and variant."""
+
+    library: str
+    variant: str
+    precision: str
+    worker: object
+    model: str
+    batch: int | None = None
+    agreement: float = 1.0
+    walls: list = field(default_factory=list)
+    cpus: list = field(default_factory=list)
+    # Fastest run before the repetitions.
+    best: float = 0.0
+
+    @property
+    def name(self):
+        return OURS if self.library == OURS else f"{self.library} {self.variant}"
+
+    @property
+    def slot(self):
+        """Name of the loaded model in its worker."""
+        return f"{self.model} {self.precision} {self.variant}"
+
+    def give(self, workload, batch):
+        """Sends a workload; rectangular engines get it cut into batches."""
+        extra = {} if self.library == OURS else {"batch": batch, "order": workload.order, "separator": workload.separator}
+        self.worker.ask(do="workload", workload=workload.key, model=self.slot, ids=workload.sequences, **extra)
+
+    def run(self, workload, **extra):
+        time.sleep(PAUSE)
+        return self.worker.ask(do="run", model=self.slot, workload=workload.key, repeat=workload.repeat, **extra)
+
+    def values(self, workload):
+        self.give(workload, workload.batches[0])
+        return np.array(self.run(workload, values=True)["values"]).reshape(len(workload.sequences), -1)
+
+
+def agreement(contestant, values, reference):
+    """1 for the same function: by the largest difference in f32, by direction in int8."""
+    if values.shape != reference.shape or not np.isfinite(values).all():
+        return 0.0
+    if contestant.precision == "f32":
+        return 1.0 - float(np.abs(values - reference).max() / np.abs(reference).max())
+    if values.shape[1] == 1:
+        return float(np.corrcoef(values[:, 0], reference[:, 0])[0, 1])
+    norms = np.linalg.norm(values, axis=1) * np.linalg.norm(reference, axis=1)
+    return float(((values * reference).sum(axis=1) / norms).mean())
+
+
+def agreeing(contestants, workload, say):
+    """Those whose outputs agree with PyTorch's f32; the others are named and left out."""
+    first = next((one for one in contestants if (one.library, one.precision) == ("torch", "f32")), contestants[0])
+    reference = first.values(workload)
+    kept = []
+    for one in contestants:
+        try:
+            one.agreement = agreement(one, one.values(workload), reference)
+        except EngineError as error:
+            say(f"dropped: {one.precision} {one.name}: {error}")
+            continue
+        bar = 1.0 - F32_TOLERANCE if one.precision == "f32" else INT8_AGREEMENT
+        if one.agreement >= bar:
+            kept.append(one)
+        else:
+            say(f"dropped: {one.precision} {one.name} does not agree with PyTorch f32: {one.agreement:.4f} below {bar}")
+    return kept
+
+
+def choose_batches(contestants, workload, known, say):
+    """Warms every engine up and finds the batch size it is fastest with; those that fail are left out.
+
+    `known` remembers batch sizes from one thread count to the next.
+    """
+    kept = []
+    for one in contestants:
+        key = (workload.key, one.precision, one.name)
+        sizes = (None,) if one.library == OURS else (known[key],) if key in known else workload.batches
+        times = {}
+        try:
+            for size in sizes:
+                one.give(workload, size)
+                times[size] = one.run(workload)["wall"]
+            one.batch = known[key] = min(times, key=times.get)
+            one.give(workload, one.batch)
+            took = one.run(workload)
+        except EngineError as error:
+            say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
+            continue
+        one.walls, one.cpus, one.best = [took["wall"]], [took["cpu"]], min(took["wall"], *times.values())
+        kept.append(one)
+    return kept
+
+
+def near_the_best(contestants):
+    """Ours, and the peers that may be the best of their precision: a trial within HOPELESS of the fastest."""
+    fastest = {}
+    for one in contestants:
+        if one.library != OURS:
+            fastest[one.precision] = min(one.best, fastest.get(one.precision, one.best))
+    return [one for one in contestants if one.library == OURS or one.best <= HOPELESS * fastest[one.precision]]
+
+
+def repeat(contestants, run, seconds, fewest, most):
+    """Runs all contestants in random orders until the time is up, and keeps these times only."""
+    order, stream, started = list(contestants), random.Random(0), time.monotonic()
+    rounds = 0
+    for one in order:
+        one.walls, one.cpus = [], []
+    while rounds < fewest or (rounds < most and time.monotonic() - started < seconds):
+        stream.shuffle(order)
+        for one in order:
+            took = run(one)
+            one.walls.append(took["wall"])
+            one.cpus.append(took["cpu"])
+        rounds += 1
+
+
+def medians(contestants):
+    """Median wall and CPU seconds by (precision, name), with batch size and agreement."""
+    return [
+        {
+            "precision": one.precision, "engine": one.name, "batch": one.batch, "agreement": one.agreement,
+            "wall": statistics.median(one.walls), "cpu": statistics.median(one.cpus), "runs": len(one.walls),
+        }
+        for one in contestants
+    ]  # fmt: skip
+
+
+def ratios(rows, clock):
+    """Best peer's time over ours, by precision; a precision one side lacks has none."""
+    found = {}
+    for precision in ("f32", "int8"):
+        mine = [row[clock] for row in rows if row["precision"] == precision and row["engine"] == OURS]
+        peers = [row[clock] for row in rows if row["precision"] == precision and row["engine"] != OURS]
+        if mine and peers:
+            found[precision] = min(peers) / mine[0]
+    return found

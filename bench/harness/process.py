@@ -1,0 +1,65 @@
+"""Worker processes: ours and the peers', spoken to in JSON lines."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+
+
+class EngineError(Exception):
+    """An engine refused, failed or died."""
+
+
+class Worker:
+    """A process that answers each command with one line."""
+
+    def __init__(self, command, environment, log, patience=900):
+        self.name, self.patience = Path(command[0]).name, patience
+        self.process = subprocess.Popen(
+            command, cwd=BENCH, env=os.environ | environment, text=True, encoding="utf-8",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+        )  # fmt: skip
+
+    def ask(self, **command):
+        """Sends a command and waits for its answer, for as long as patience lasts."""
+        watchdog = threading.Timer(self.patience, self.process.kill)
+        watchdog.start()
+        try:
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            watchdog.cancel()
+        if not line:
+            raise EngineError(f"its process ended (exit code {self.process.wait()})")
+        answer = json.loads(line)
+        if not answer["ok"]:
+            raise EngineError(answer.get("error", "refused"))
+        return answer
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def ours(binary, log, environment=None):
+    """Our own worker."""
+    return Worker([str(binary), "bench", "encoder", "--worker"], environment or {}, log)
+
+
+def peer(library, threads, log, environment=None):
+    """A worker of one library, its thread pools limited before it starts."""
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    quiet = {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    command = [sys.executable, "-m", "engines.worker", library]
+    return Worker(command, limits | quiet | (environment or {}), log)

@@ -1,0 +1,53 @@
+"""What people read: a head, a table for each workload, and what was dropped."""
+
+import sys
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def head(facts, remark, busy):
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        say(f"{name:<{width}}  {value}")
+    say(f"{'MiniLM':<{width}}  {remark}")
+    if busy:
+        say("WARNING: this machine is busy; ratios are less sure and times mean nothing")
+        print("the machine is busy", file=sys.stderr)
+
+
+def versions(found):
+    say("\nversions: " + ", ".join(f"{name} {version}" for name, version in found.items()))
+
+
+def table(workload, threads, rows):
+    """Engines of one workload, fastest first in each precision."""
+    count = f"{len(workload.sequences)} sequence{'s' * (len(workload.sequences) > 1)}"
+    say(f"\n{workload.key}, {threads} thread{'s' * (threads > 1)}: {count}, {workload.tokens:,} tokens")
+    body(rows, workload.tokens, "tokens/s")
+
+
+def body(rows, count, unit):
+    say(f"  {'':5} {'engine':30} {'batch':>5} {'wall ms':>9} {'CPU ms':>9} {unit:>10} {'runs':>5}  agreement")
+    for row in sorted(rows, key=lambda row: (row["precision"], row["wall"])):
+        batch = row["batch"] or ""
+        say(
+            f"  {row['precision']:5} {row['engine']:30} {batch:>5} {1e3 * row['wall']:9.1f} {1e3 * row['cpu']:9.1f} "
+            f"{count / row['wall']:10,.0f} {row['runs']:5}  {row['agreement']:.5f}"
+        )
+
+
+def one_thread(found):
+    """Ratios of CPU time on one thread; the final object has those of wall time on two."""
+    say("\none thread, CPU time: best peer / ours (above 1: ours is faster)")
+    say(f"  {'':24} {'f32':>6} {'int8':>6}")
+    for key, pair in found.items():
+        cells = " ".join(f"{pair[precision]:6.2f}" if precision in pair else f"{'':>6}" for precision in ("f32", "int8"))
+        say(f"  {key:24} {cells}")
+
+
+def memory(rows):
+    say("\npeak memory, minilm_256, 2 threads, each engine in a process of its own")
+    for row in sorted(rows, key=lambda row: (row["precision"], row["peak"])):
+        say(f"  {row['precision']:5} {row['engine']:30} {row['peak'] / 2**20:8.0f} MiB")

@@ -1,0 +1,170 @@
+"""Ours against PyTorch, ONNX Runtime, OpenVINO and sentence-transformers on this machine. See README.md."""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import machine, models, process, report, workloads
+from harness.contest import OURS, Contestant, agreeing, choose_batches, medians, near_the_best, ratios, repeat
+from harness.parts import avx2_part, memory_part, rerank_part
+from harness.process import EngineError
+
+ENCODER_KEYS = ("minilm_256", "base_256", "minilm_mixed_padded", "minilm_mixed_bucketed", "minilm_1x128", "minilm_40")
+OTHER_KEYS = ("rerank", "memory", "avx2_minilm_256")
+LIBRARIES = ("torch", "onnx", "openvino")
+
+
+class Bench:
+    """One run: its options, models, words and log."""
+
+    def __init__(self, options, root):
+        self.options, self.root = options, Path(root)
+        self.log = open(options.log, "w", encoding="utf-8")
+        self.cache = self.root / "derived"
+        self.cache.mkdir()
+        self.directories, self.remark = models.make(self.root / "models", options.smoke)
+        self.words = workloads.Words(self.directories["minilm"])
+        self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
+        self.batches = {}
+        self.variants, self.versions = {OURS: {"f32": [""], "int8": [""]}}, {}
+
+    def wants(self, key):
+        return not self.options.only or key in self.options.only
+
+    def pace(self):
+        """Seconds, fewest and most repetitions of one workload."""
+        return (0, 2, 2) if self.options.smoke else (4, 3, 5) if self.options.quick else (20, 3, 15)
+
+    def start(self, threads):
+        """Our worker and one of each library that is there."""
+        workers = {OURS: process.ours(self.options.loxia, self.log)}
+        self.versions[OURS] = workers[OURS].ask(do="machine")["version"]
+        for library in self.options.libraries:
+            worker = process.peer(library, threads, self.log)
+            try:
+                facts = worker.ask(do="machine")
+            except EngineError as error:
+                report.say(f"dropped: {library}: {error}")
+                continue
+            self.versions |= facts["versions"]
+            self.variants[library] = facts["variants"]
+            workers[library] = worker
+        return workers
+
+    def load(self, worker, library, variant, precision, model, threads):
+        """A contestant with its model open, or None with the reason said."""
+        one = Contestant(library, variant, precision, worker, model)
+        extra = {} if library == OURS else {
+            "variant": variant, "library": library, "cache": str(self.cache),
+            "words": self.words.ids, "pairs": model == "cross", "calibration": 8 if self.options.smoke else 64,
+        }  # fmt: skip
+        try:
+            worker.ask(
+                do="load", model=one.slot, directory=str(self.directories[model]), precision=precision,
+                threads=threads, **extra,
+            )  # fmt: skip
+        except EngineError as error:
+            report.say(f"dropped: {precision} {one.name} of {model}: {error}")
+            return None
+        return one
+
+    def contestants(self, workers, model, threads):
+        """Every engine, precision and variant that opens this model."""
+        found = []
+        for library, worker in workers.items():
+            for precision in ("f32", "int8"):
+                for variant in self.variants[library].get(precision, []):
+                    parallel = variant.endswith(("streams", "throughput"))
+                    slow_to_start = variant == "compile" and (threads == 1 or not self.options.compile)
+                    if (parallel and threads == 1) or slow_to_start:
+                        continue
+                    found.append(self.load(worker, library, variant, precision, model, threads))
+        return [one for one in found if one]
+
+
+def encoder_part(bench, threads):
+    """All workloads of token sequences; rows of medians by key."""
+    wanted = [workload for key, workload in bench.workloads.items() if bench.wants(key)]
+    results = {}
+    if not wanted:
+        return results
+    workers = bench.start(threads)
+    for model in dict.fromkeys(workload.model for workload in wanted):
+        check = workloads.check_workload(bench.words, model)
+        present = agreeing(bench.contestants(workers, model, threads), check, report.say)
+        if not any(one.library == OURS for one in present):
+            raise SystemExit(f"our own outputs for {model} do not agree with PyTorch's: nothing can be compared")
+        for workload in (workload for workload in wanted if workload.model == model):
+            racing = choose_batches(present, workload, bench.batches, report.say)
+            repeat(near_the_best(racing), lambda one: one.run(workload), *bench.pace())
+            results[workload.key] = medians(racing)
+            report.table(workload, threads, results[workload.key])
+        for one in present:
+            one.worker.ask(do="drop", model=one.slot)
+    for worker in workers.values():
+        worker.close()
+    return results
+
+
+def run(options, root):
+    started = time.monotonic()
+    bench = Bench(options, root)
+    report.head(machine.describe(Path(__file__).parent), bench.remark, machine.is_busy())
+    final, rest = {}, {}
+    for threads in (2,) if options.quick and not options.smoke else (2, 1):
+        rows = encoder_part(bench, threads)
+        rest[f"{threads} thread{'s' * (threads > 1)}"] = rows
+        if threads == 1:
+            report.one_thread({key: ratios(found, "cpu") for key, found in rows.items()})
+        else:
+            final |= {f"{key}_{one}": ratio for key, found in rows.items() for one, ratio in ratios(found, "wall").items()}
+    for key, part in (("rerank", rerank_part), ("avx2_minilm_256", avx2_part), ("memory", memory_part)):
+        if bench.wants(key):
+            ratios_found, rest[key] = part(bench)
+            final |= ratios_found
+    report.versions(bench.versions)
+    report.say(f"took {(time.monotonic() - started) / 60:.0f} minutes; load average now {machine.load()}")
+    if options.json:
+        Path(options.json).write_text(json.dumps({"machine": machine.describe(root), "versions": bench.versions,
+                                                  "ratios": final, "medians": rest}, indent=1))  # fmt: skip
+    print(json.dumps({key: float(f"{ratio:.3g}") for key, ratio in final.items()}))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--loxia", type=Path, required=True, help="our release binary")
+    parser.add_argument("--quick", action="store_true", help="minutes: less work, two threads only, one batch size")
+    parser.add_argument("--smoke", action="store_true", help="does everything run? tiny models, numbers without meaning")
+    parser.add_argument("--only", nargs="+", metavar="KEY", choices=ENCODER_KEYS + OTHER_KEYS, help="these keys alone")
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES, help="these peers alone")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, help="torch.compile too [full runs: yes]")
+    parser.add_argument("--json", type=Path, help="write every median to this file")
+    parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "loxia-peers.log", help="what libraries say")
+    parser.add_argument("--keep", type=Path, help="make models here and keep them [default: a temporary directory]")
+    options = parser.parse_args()
+    options.quick |= options.smoke
+    if options.compile is None:
+        options.compile = not options.quick
+    if not options.loxia.is_file():
+        parser.error(f"{options.loxia} is no program; build it with cargo build --release")
+    options.loxia = options.loxia.resolve()
+    return options
+
+
+def main():
+    options = parse()
+    if options.keep:
+        shutil.rmtree(options.keep, ignore_errors=True)
+        options.keep.mkdir(parents=True)
+        run(options, options.keep)
+    else:
+        with tempfile.TemporaryDirectory(prefix="loxia-peers-") as root:
+            run(options, root)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+//! What the machine could compute: chains of multiply-adds that touch no memory, on every thread at once.
+//!
+//! The figure is measured and not looked up, because clock rates depend on the instructions, on the cores in
+//! use and on the neighbours. On a busy machine it comes out too low, as does everything else.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use loxia::model::Precision;
+use loxia::nn::Kernel;
+
+/// Seconds of one attempt; the best of several counts.
+const ATTEMPT: f64 = 0.03;
+const ATTEMPTS: usize = 5;
+
+/// A measured peak.
+pub(super) struct Peak {
+    /// The instructions it was measured with.
+    pub(super) instructions: &'static str,
+    /// Operations a second of all threads; a multiply-add is two.
+    pub(super) rate: f64,
+}
+
+/// A loop of multiply-adds: runs so many rounds and tells how many operations that were.
+type Chains = fn(u64) -> f64;
+
+/// Measures the peak of the instructions that a kernel computes with, on the threads of the current pool.
+pub(super) fn measure(kernel: Kernel, precision: Precision) -> Peak {
+    let (instructions, chains) = chains_of(kernel, precision != Precision::F32);
+    let rounds = rounds_for(chains, ATTEMPT);
+    let rates = (0..ATTEMPTS).map(|_| {
+        let started = Instant::now();
+        let operations: f64 = rayon::broadcast(|_| chains(rounds)).into_iter().sum();
+        operations / started.elapsed().as_secs_f64()
+    });
+    Peak { instructions, rate: rates.fold(0.0, f64::max) }
+}
+
+/// Rounds that take about so many seconds.
+fn rounds_for(chains: Chains, seconds: f64) -> u64 {
+    let mut rounds = 1024;
+    loop {
+        let started = Instant::now();
+        chains(rounds);
+        let took = started.elapsed().as_secs_f64();
+        if took > seconds / 8.0 {
+            return (rounds as f64 * seconds / took) as u64 + 1;
+        }
+        rounds *= 2;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn chains_of(kernel: Kernel, integers: bool) -> (&'static str, Chains) {
+    let wide = kernel.name().starts_with("avx512") && is_x86_feature_detected!("avx512f");
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    if kernel == Kernel::Portable || !(wide || avx2) {
+        return ("plain Rust, f32", portable);
+    }
+    // SAFETY: each loop is handed out only after its instructions were found on this machine.
+    match (integers, wide) {
+        (false, true) => ("AVX-512 FMA, f32", |rounds| unsafe { x86::f32_512(rounds) }),
+        (false, false) => ("AVX2 FMA, f32", |rounds| unsafe { x86::f32_256(rounds) }),
+        (true, true) if is_x86_feature_detected!("avx512vnni") => {
+            ("AVX-512 VNNI, int8", |rounds| unsafe { x86::vnni_512(rounds) })
+        }
+        (true, true) if is_x86_feature_detected!("avx512bw") => {
+            ("AVX-512BW, int8", |rounds| unsafe { x86::int8_512(rounds) })
+        }
+        (true, _) => ("AVX2, int8", |rounds| unsafe { x86::int8_256(rounds) }),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn chains_of(_kernel: Kernel, _integers: bool) -> (&'static str, Chains) {
+    ("plain Rust, f32", portable)
+}
+
+/// Independent sums: more than latency times instructions a cycle, few enough for the registers.
+const CHAINS: usize = 12;
+
+fn portable(rounds: u64) -> f64 {
+    const LANES: usize = 4;
+    let factor = black_box([1.000_001_f32; LANES]);
+    let mut sums = [[0.5_f32; LANES]; CHAINS];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            for (sum, factor) in sum.iter_mut().zip(factor) {
+                *sum = *sum * factor + factor;
+            }
+        }
+    }
+    black_box(sums);
+    (rounds * (2 * LANES * CHAINS) as u64) as f64
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+    use std::hint::black_box;
+
+    use super::CHAINS;
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn f32_256(rounds: u64) -> f64 {
+        let factor = black_box(_mm256_set1_ps(0.999));
+        let mut sums = [_mm256_set1_ps(0.5); CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                *sum = _mm256_fmadd_ps(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        (rounds * (2 * 8 * CHAINS) as u64) as f64
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn f32_512(rounds: u64) -> f64 {
+        let factor = black_box(_mm512_set1_ps(0.999));
+        let mut sums = [_mm512_set1_ps(0.5); CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                *sum = _mm512_fmadd_ps(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        (rounds * (2 * 16 * CHAINS) as u64) as f64
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn int8_256(rounds: u64) -> f64 {
+        let (ones, mut factor) = (_mm256_set1_epi16(1), black_box(_mm256_set1_epi8(3)));
+        let mut sums = [_mm256_setzero_si256(); CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                let pairs = _mm256_maddubs_epi16(*sum, factor);
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
+            }
+            factor = black_box(factor);
+        }
+        black_box(sums);
+        (rounds * (2 * 32 * CHAINS) as u64) as f64
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn int8_512(rounds: u64) -> f64 {
+        let (ones, mut factor) = (_mm512_set1_epi16(1), black_box(_mm512_set1_epi8(3)));
+        let mut sums = [_mm512_setzero_si512(); CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                let pairs = _mm512_maddubs_epi16(*sum, factor);
+                *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(pairs, ones));
+            }
+            factor = black_box(factor);
+        }
+        black_box(sums);
+        (rounds * (2 * 64 * CHAINS) as u64) as f64
+    }
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub(super) fn vnni_512(rounds: u64) -> f64 {
+        let factor = black_box(_mm512_set1_epi8(3));
+        let mut sums = [_mm512_setzero_si512(); CHAINS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                *sum = _mm512_dpbusd_epi32(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        (rounds * (2 * 64 * CHAINS) as u64) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_of_this_machine_runs() {
+        for kernel in Kernel::available() {
+            for integers in [false, true] {
+                let (name, chains) = chains_of(kernel, integers);
+                assert!(chains(10) >= 960.0, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
+
+use super::elementwise::activate;
+use super::tile::for_rows;
+use super::{Simd, Task};
+use crate::Activation;
+use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8};
+
+/// Codes of the rows of `input`, `[rows][inputs]`.
+pub(in crate::kernels) struct Quantise<'a> {
+    pub(in crate::kernels) input: &'a [f32],
+    pub(in crate::kernels) inputs: usize,
+    pub(in crate::kernels) codes: &'a mut Codes,
+}
+
+impl Task for Quantise<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Quantise { input, inputs, codes } = self;
+        let rows = input.len() / inputs;
+        let width = S::WORDS.words(inputs);
+        let words = codes.words.sized(rows * width);
+        let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
+        for (row, values) in input.chunks_exact(inputs).enumerate() {
+            let coding = coding_of(simd, values);
+            (scales[row], zeros[row]) = (coding.scale, coding.zero);
+            encode(simd, values, coding, &mut words[row * width..][..width]);
+        }
+    }
+}
+
+#[inline(always)]
+fn coding_of<S: Simd>(simd: S, values: &[f32]) -> Coding {
+    let zero = simd.splat(0.0);
+    let (mut low, mut high, mut residue) = (zero, zero, zero);
+    for values in values.chunks(S::LANES) {
+        let x = simd.read(values);
+        low = simd.min(low, x);
+        high = simd.max(high, x);
+        // 0 for every number; NaN, and for ever, after an infinity or a NaN.
+        residue = simd.mul_add(x, zero, residue);
+    }
+    let smallest = -simd.largest(simd.sub(zero, low));
+    Coding::of_range(smallest, simd.largest(high), simd.sum(residue) == 0.0)
+}
+
+#[inline(always)]
+fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, words: &mut [u32]) {
+    let (inverse, offset) = (simd.splat(coding.inverse), simd.splat(coding.zero as f32));
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
+    let step = S::LANES * 4 / S::WORDS.group();
+    let whole = values.len() / S::LANES;
+    for (values, bytes) in values.chunks_exact(S::LANES).zip(bytes.chunks_exact_mut(step)) {
+        // SAFETY: the chunk has room for the codes of one vector.
+        unsafe { simd.store_codes(bytes.as_mut_ptr(), code(simd, simd.read(values), inverse, offset)) };
+    }
+    let rest = &values[whole * S::LANES..];
+    let bytes = &mut bytes[whole * step..];
+    if !bytes.is_empty() {
+        let mut last = [0u8; 64];
+        // SAFETY: 64 bytes are enough for the codes of any vector.
+        unsafe { simd.store_codes(last.as_mut_ptr(), code(simd, simd.read(rest), inverse, offset)) };
+        // The values behind the row's end must be 0, and the coding's 0 is another code.
+        last[rest.len() * 4 / S::WORDS.group()..].fill(0);
+        bytes.copy_from_slice(&last[..bytes.len()]);
+    }
+}
+
+#[inline(always)]
+fn code<S: Simd>(simd: S, x: S::Vector, inverse: S::Vector, offset: S::Vector) -> S::Vector {
+    simd.min(simd.splat(255.0), simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
+}
+
+/// `out = activation(input · W + b)`.
+pub(in crate::kernels) struct ProductInt8<'a> {
+    pub(in crate::kernels) codes: &'a Codes,
+    pub(in crate::kernels) weights: &'a PackedInt8,
+    pub(in crate::kernels) activation: Activation,
+    pub(in crate::kernels) out: &'a mut [f32],
+}
+
+impl Task for ProductInt8<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        match S::PANEL_VECTORS {
+            2 => by_panels::<S, 2>(simd, self),
+            3 => by_panels::<S, 3>(simd, self),
+            vectors => unreachable!("no product for panels of {vectors} vectors"),
+        }
+    }
+}
+
+#[inline(always)]
+fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
+    let outputs = work.weights.outputs();
+    let words = work.weights.words();
+    let width = VECTORS * S::LANES;
+    for (index, panel) in work.weights.panels().enumerate() {
+        let first = index * width;
+        let columns = first..outputs.min(first + width);
+        let mut row = 0;
+        for out in work.out.chunks_mut(S::TILE_ROWS * outputs) {
+            let rows = out.len() / outputs;
+            let codes = TileCodes {
+                words: &work.codes.words[row * words..][..rows * words],
+                scales: &work.codes.scales[row..row + rows],
+                zeros: &work.codes.zeros[row..row + rows],
+            };
+            for_rows!(rows, run_tile::<S, VECTORS>(simd, codes, panel, columns.clone(), outputs, out));
+            row += rows;
+        }
+        activate(simd, work.activation, work.out, outputs, columns);
+    }
+}
+
+/// Codes of a tile's rows.
+#[derive(Clone, Copy)]
+struct TileCodes<'a> {
+    words: &'a [u32],
+    scales: &'a [f32],
+    zeros: &'a [i32],
+}
+
+/// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
+struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
+    codes: TileCodes<'a>,
+    panel: PanelInt8<'a>,
+    columns: std::ops::Range<usize>,
+    outputs: usize,
+    out: &'a mut [f32],
+}
+
+#[inline(always)]
+fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    codes: TileCodes<'_>,
+    panel: PanelInt8<'_>,
+    columns: std::ops::Range<usize>,
+    outputs: usize,
+    out: &mut [f32],
+) {
+    simd.run(Tile::<ROWS, VECTORS> { codes, panel, columns, outputs, out });
+}
+
+impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Tile { codes, panel, columns, outputs, out } = self;
+        let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words);
+        for (row, sums) in sums.iter().enumerate() {
+            let right = &mut out[row * outputs..][columns.clone()];
+            let scale = simd.splat(codes.scales[row]);
+            let zero = simd.splat_ints(codes.zeros[row]);
+            for (vector, &sum) in sums.iter().enumerate() {
+                let first = vector * S::LANES;
+                let lanes = first..first + S::LANES;
+                let exact =
+                    simd.sub_ints(sum, simd.mul_ints(zero, simd.read_ints(&panel.sums[lanes.clone()])));
+                let step = simd.mul(scale, simd.read(&panel.steps[lanes.clone()]));
+                let result = simd.mul_add(simd.to_floats(exact), step, simd.read(&panel.bias[lanes]));
+                simd.write(right.get_mut(first..).unwrap_or(&mut []), result);
+            }
+        }
+    }
+}
+
+/// Sums of the products of `ROWS` rows of codes with a panel.
+#[inline(always)]
+fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    codes: &[u32],
+    panel: &[u32],
+) -> [[S::Ints; VECTORS]; ROWS] {
+    let width = VECTORS * S::LANES;
+    let depth = panel.len() / width;
+    assert!(codes.len() >= ROWS * depth, "a tile's codes end before its panel");
+    let mut sums = [[simd.splat_ints(0); VECTORS]; ROWS];
+    let (codes, panel) = (codes.as_ptr(), panel.as_ptr());
+    for word in 0..depth {
+        let mut weights = [simd.splat_ints(0); VECTORS];
+        for (vector, weight) in weights.iter_mut().enumerate() {
+            // SAFETY: word < depth, so these lanes end within the panel's depth · width words.
+            *weight = unsafe { simd.load_ints(panel.add(word * width + vector * S::LANES).cast()) };
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: row < ROWS and word < depth; the assertion above covers the last such index.
+            let code = simd.splat_ints(unsafe { *codes.add(row * depth + word) } as i32);
+            for (sum, &weight) in sums.iter_mut().zip(&weights) {
+                *sum = simd.dot_add(*sum, code, weight);
+            }
+        }
+    }
+    sums
+}

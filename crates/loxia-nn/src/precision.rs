@@ -1,0 +1,35 @@
+//! In which numbers an encoder's products are computed.
+
+use std::fmt;
+
+/// Numbers of the matrix products. Attention, norms and activations are always in `f32`.
+///
+/// ```
+/// assert_eq!(loxia_nn::Precision::default(), loxia_nn::Precision::F32);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Precision {
+    /// 32-bit floating point.
+    #[default]
+    F32,
+    /// 8-bit integers: weights with one scale for each output, activations with a scale and a zero point for
+    /// each token, exact integer sums. The products' integers are the same on every kernel.
+    Int8,
+}
+
+impl Precision {
+    /// Its name in flags and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Int8 => "int8",
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
