@@ -135,6 +135,34 @@ fn without_vectors_some_methods_still_run() {
 }
 
 #[test]
+fn published_accounting_and_items_in_the_query_slot() {
+    let directory = directory();
+    let square: Vec<Vec<f32>> =
+        (0..ITEMS).map(|a| (0..30).map(|b| ((a * 7 + b * 3) % 11) as f32).collect()).collect();
+    write(&directory.path().join("i.npy"), &square);
+    let arguments = format!(
+        "{INPUT} --methods rerank,anncur,itemcur,fixed-item,anncur-oracle --item-scores i.npy --k 5 --cost 20,40 \
+         --seeds 0 --accounting"
+    );
+    let recalls = |accounting: &str| -> Vec<f64> {
+        let said = run(directory.path(), &format!("{arguments} {accounting} --json"));
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let records: Vec<Value> = serde_json::from_str(&said.stdout).unwrap();
+        records.iter().map(|record| record["recall"].as_f64().unwrap()).collect()
+    };
+    let (once, paper) = (recalls("once"), recalls("paper"));
+    assert_eq!((once.len(), paper.len()), (10, 10));
+    assert_eq!(once[..2], paper[..2], "reranking is counted the same way");
+    assert_ne!(once[2..], paper[2..]);
+    let table = run(directory.path(), &format!("{arguments} paper"));
+    assert!(table.stdout.contains("anncur: counted as published"), "{}", table.stdout);
+    run(directory.path(), &format!("{INPUT} --methods itemcur"))
+        .fails_with(1, &["itemcur needs scores of items"]);
+    run(directory.path(), &format!("{INPUT} --item-scores q.npy"))
+        .fails_with(2, &["one side must be all of them"]);
+}
+
+#[test]
 fn mistakes_are_explained() {
     let directory = directory();
     write(&directory.path().join("few.npy"), &vec![vec![1.0; WIDTH]; 10]);

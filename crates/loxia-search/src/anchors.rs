@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::item_scores::ItemScores;
 use crate::linalg::Dense;
 use crate::{Error, Result};
 
@@ -29,6 +30,8 @@ pub struct QueryRows {
 pub struct AnchorSet {
     rows: QueryRows,
     item_vectors: Option<Arc<Dense>>,
+    item_scores: Option<Arc<ItemScores>>,
+    every_row: Option<Arc<Dense>>,
 }
 
 impl AnchorSet {
@@ -54,7 +57,30 @@ impl AnchorSet {
             queries.check_size("anchor query vectors", LARGEST)?;
             items.check_size("item vectors", LARGEST)?;
         }
-        Ok(AnchorSet { rows: QueryRows { scores, vectors: query_vectors }, item_vectors })
+        let rows = QueryRows { scores, vectors: query_vectors };
+        Ok(AnchorSet { rows, item_vectors, item_scores: None, every_row: None })
+    }
+
+    /// With scores of items in the query slot, for the methods that do without anchor queries.
+    pub fn with_item_scores(mut self, item_scores: Arc<ItemScores>) -> Result<Self> {
+        if item_scores.items() != self.items() {
+            return Err(Error::Shape {
+                what: "matrix of item scores",
+                found_rows: item_scores.rows().rows(),
+                found_cols: item_scores.items(),
+                expected: format!("{} columns, one for each item", self.items()),
+            });
+        }
+        self.item_scores = Some(item_scores);
+        Ok(self)
+    }
+
+    /// With the whole matrix, rows to be searched included: only for the oracle, which is a bound and no
+    /// method.
+    pub fn with_every_row(mut self, scores: Arc<Dense>) -> Result<Self> {
+        check_shape("whole score matrix", &scores, scores.rows(), self.items())?;
+        self.every_row = Some(scores);
+        Ok(self)
     }
 
     /// Number of anchor queries.
@@ -82,6 +108,16 @@ impl AnchorSet {
         self.item_vectors.as_ref()
     }
 
+    /// Scores of items in the query slot.
+    pub fn item_scores(&self) -> Option<&Arc<ItemScores>> {
+        self.item_scores.as_ref()
+    }
+
+    /// The whole matrix, for the oracle.
+    pub(crate) fn every_row(&self) -> Option<&Arc<Dense>> {
+        self.every_row.as_ref()
+    }
+
     /// The same anchors over some of the items, in the order named.
     pub fn select_items(&self, items: &[usize]) -> Self {
         let rows = QueryRows {
@@ -89,7 +125,8 @@ impl AnchorSet {
             vectors: self.rows.vectors.clone(),
         };
         let item_vectors = self.item_vectors.as_ref().map(|vectors| Arc::new(vectors.select_rows(items)));
-        AnchorSet { rows, item_vectors }
+        // What is known of the items otherwise is for stored matrices, whose items are never a part.
+        AnchorSet { rows, item_vectors, item_scores: None, every_row: None }
     }
 
     /// Anchors outside a fold (every `folds`-th row, from `fold` on), and the rows of the fold, at most
@@ -100,7 +137,7 @@ impl AnchorSet {
             return None;
         }
         let held = &held[..held.len().min(limit)];
-        let kept = AnchorSet { rows: self.rows.select(&kept), item_vectors: self.item_vectors.clone() };
+        let kept = AnchorSet { rows: self.rows.select(&kept), ..self.clone() };
         Some((kept, self.rows.select(held)))
     }
 }

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loxia_core::Seed;
 
 use crate::kmeans::nearest_to_centres;
-use crate::linalg::{Dense, row_times};
+use crate::linalg::{Dense, product, pseudo_inverse, row_times};
 use crate::method::{Goal, Method, Outcome, QueryView, best_positions};
+use crate::paper::PaperAccounting;
 use crate::row_model::RowModel;
 use crate::{AnchorSet, Error, FirstStage, Ledger, Result, Solver};
 
@@ -28,6 +29,17 @@ pub enum AnchorItems {
     FirstStage(Arc<dyn FirstStage>),
 }
 
+/// Which product of `C U R` is made ahead; guesses are the same up to rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preference {
+    /// `U R`: an embedding of each item as long as there are anchor items.
+    #[default]
+    Rows,
+    /// `U` alone: items are described by their anchor scores, a query by `C U`. Less to keep when there
+    /// are more anchor items than anchor queries.
+    Columns,
+}
+
 /// Settings of ANNCUR.
 #[derive(Clone)]
 pub struct AnncurSettings {
@@ -39,20 +51,33 @@ pub struct AnncurSettings {
     pub solver: Solver,
     /// Whether column means are taken off first.
     pub centre: bool,
+    /// Which product is made ahead.
+    pub preference: Preference,
 }
 
 /// The method.
 pub struct Anncur {
     settings: AnncurSettings,
     model: RowModel,
+    /// The whole matrix, and its rows projected on the anchor rows: with the oracle only.
+    oracle: Option<(Arc<Dense>, Arc<Dense>)>,
     indexes: Mutex<BTreeMap<usize, Arc<AnncurIndex>>>,
 }
 
 struct AnncurIndex {
     items: Vec<usize>,
-    embeddings: Dense,
+    factor: Factor,
 }
 
+/// What scores at the anchor items are multiplied by.
+enum Factor {
+    /// Item embeddings: the product is the guessed row.
+    Items(Dense),
+    /// The link: the product is the weights of the anchor rows.
+    Link(Dense),
+}
+
+const ORACLE_RCOND: f64 = 1e-10;
 // Fewer anchor items than this say nothing about a row.
 const LEAST_ANCHOR_ITEMS: usize = 5;
 
@@ -88,7 +113,17 @@ impl Anncur {
                 });
             }
         }
-        Ok(Anncur { settings, model, indexes: Mutex::default() })
+        Ok(Anncur { settings, model, oracle: None, indexes: Mutex::default() })
+    }
+
+    /// With the best link there is, `C^+ M R^+`, made from the whole matrix M: a bound, no method.
+    pub fn oracle(anchors: &AnchorSet, every_row: Arc<Dense>, settings: AnncurSettings) -> Result<Self> {
+        let anchor_rows: Dense<f64> = anchors.rows().scores.cast();
+        let weights = product(&every_row.cast::<f64>(), &pseudo_inverse(&anchor_rows, ORACLE_RCOND)?);
+        let projected = product(&weights, &anchor_rows).cast();
+        let mut method = Anncur::new(anchors, AnncurSettings { centre: false, ..settings })?;
+        method.oracle = Some((every_row, Arc::new(projected)));
+        Ok(method)
     }
 
     fn anchor_count(&self, budget: usize) -> usize {
@@ -114,8 +149,15 @@ impl Anncur {
             AnchorItems::KMeans(vectors, seed) => nearest_to_centres(vectors, count, *seed)?,
             AnchorItems::FirstStage(_) => Vec::new(),
         };
-        let embeddings = self.model.item_embeddings(&items)?;
-        let index = Arc::new(AnncurIndex { items, embeddings });
+        let factor = match (&self.oracle, self.settings.preference) {
+            (Some((every_row, projected)), _) => {
+                let columns: Dense<f64> = every_row.select_cols(&items).cast();
+                Factor::Items(product(&pseudo_inverse(&columns, ORACLE_RCOND)?.cast(), projected))
+            }
+            (None, Preference::Rows) => Factor::Items(self.model.item_embeddings(&items)?),
+            (None, Preference::Columns) => Factor::Link(self.model.link(&items)?),
+        };
+        let index = Arc::new(AnncurIndex { items, factor });
         indexes.insert(count, index.clone());
         Ok(index)
     }
@@ -134,35 +176,60 @@ impl Method for Anncur {
         if !ledger.is_open() {
             return Ok(Outcome::default());
         }
-        let count = self.anchor_count(ledger.remaining());
-        let per_query = match &self.settings.anchor_items {
-            AnchorItems::FirstStage(first) => Some(first.best(query, count)?),
-            _ => None,
-        };
-        let index = if per_query.is_none() { Some(self.index(count)?) } else { None };
-        let wanted: Vec<u32> = match (&per_query, &index) {
-            (Some(items), _) => items.clone(),
-            (None, Some(index)) => index.items.iter().map(|&item| item as u32).collect(),
-            (None, None) => Vec::new(),
-        };
-        let paid = ledger.pay(&wanted)?;
+        let chosen = self.choose(query, self.anchor_count(ledger.remaining()))?;
+        let paid = ledger.pay(&chosen.items)?;
         let items: Vec<usize> = paid.iter().map(|scored| scored.item as usize).collect();
         let scores: Vec<f32> = paid.iter().map(|scored| scored.score).collect();
         if !ledger.is_open() || items.is_empty() {
             return Ok(Outcome::default());
         }
-        let row = match &index {
-            Some(index) => {
-                let targets = self.model.targets(&items, &scores);
-                let targets: Vec<f32> = targets.into_iter().map(|target| target as f32).collect();
-                self.model.add_means(row_times(&targets, &index.embeddings))
-            }
-            None => self.model.predict(&items, &scores)?,
-        };
+        let row = self.guess(&chosen, &items, &scores)?;
         while ledger.is_open() {
             let best = best_positions(&row, ledger.remaining(), |item| ledger.is_paid(item));
             ledger.pay(&best)?;
         }
         Ok(Outcome::default())
+    }
+}
+
+/// Anchor items of a query, with the index for them where they are the same for all queries.
+struct Chosen {
+    items: Vec<u32>,
+    index: Option<Arc<AnncurIndex>>,
+}
+
+impl Anncur {
+    fn choose(&self, query: &QueryView<'_>, count: usize) -> Result<Chosen> {
+        if let AnchorItems::FirstStage(first) = &self.settings.anchor_items {
+            return Ok(Chosen { items: first.best(query, count)?, index: None });
+        }
+        let index = self.index(count)?;
+        Ok(Chosen { items: index.items.iter().map(|&item| item as u32).collect(), index: Some(index) })
+    }
+
+    /// The guessed row, from scores at anchor items.
+    fn guess(&self, chosen: &Chosen, items: &[usize], scores: &[f32]) -> Result<Vec<f32>> {
+        let Some(index) = &chosen.index else { return self.model.predict(items, scores) };
+        let targets = self.model.targets(items, scores);
+        let targets: Vec<f32> = targets.into_iter().map(|target| target as f32).collect();
+        Ok(self.model.add_means(match &index.factor {
+            Factor::Items(embeddings) => row_times(&targets, embeddings),
+            Factor::Link(link) => self.model.combine(&row_times(&targets, link)),
+        }))
+    }
+}
+
+impl PaperAccounting for Anncur {
+    fn retrieved(
+        &self,
+        query: &QueryView<'_>,
+        row: &[f32],
+        anchors: usize,
+        count: usize,
+    ) -> Result<Vec<u32>> {
+        let chosen = self.choose(query, anchors.clamp(1, self.model.items()))?;
+        let items: Vec<usize> = chosen.items.iter().map(|&item| item as usize).collect();
+        let scores: Vec<f32> = items.iter().map(|&item| row[item]).collect();
+        Ok(best_positions(&self.guess(&chosen, &items, &scores)?, count, |_| false))
     }
 }

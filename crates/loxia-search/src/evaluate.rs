@@ -24,6 +24,13 @@ pub struct RowOutcome {
     pub estimate: Option<RecallEstimate>,
 }
 
+impl RowOutcome {
+    /// Recalls that were found otherwise, at a cost.
+    pub fn of_recalls(recalls: Vec<f64>, pairs: u64) -> Self {
+        RowOutcome { recalls, cost: Cost { pairs, ..Cost::default() }, rounds: 1, estimate: None }
+    }
+}
+
 /// Searches one row of known scores.
 ///
 /// ```

@@ -12,6 +12,7 @@
 //! | [`Exact`] | everything |
 //! | [`Rerank`] | the best of a [`FirstStage`] |
 //! | [`Anncur`] | fixed anchor items, then the best of a row guessed from them |
+//! | [`FixedItem`] | fixed anchor items, then the best of a row guessed from items in the query slot |
 //! | [`Adacur`] | the same with items chosen for the query in rounds |
 //! | [`Axn`] | by regression of the scores on item vectors, in rounds |
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
@@ -33,12 +34,15 @@ mod dual_scan;
 mod error;
 mod evaluate;
 mod first_stage;
+mod fixed_item;
 mod index;
+mod item_scores;
 mod kmeans;
 mod ledger;
 mod lexical;
 pub mod linalg;
 mod method;
+mod paper;
 mod plane;
 mod posterior;
 mod rerank;
@@ -49,21 +53,24 @@ mod score_cache;
 
 pub use adacur::{Adacur, AdacurSettings, Strategy};
 pub use anchors::{AnchorSet, QueryRows};
-pub use anncur::{AnchorItems, Anncur, AnncurSettings};
+pub use anncur::{AnchorItems, Anncur, AnncurSettings, Preference};
 pub use axn::{Axn, AxnSettings, factorised_item_vectors};
-pub use catalogue::{BuildOptions, Built, MethodName, build, build_for_seeds};
+pub use catalogue::{BuildOptions, Built, MethodName, build, build_for_paper, build_for_seeds};
 pub use collection::{Collection, MatrixCollection, QueryEncoder, Searcher, TextCollection};
 pub use cur::{CurLink, CurQuality, cur_quality, numerical_rank, singular_values};
 pub use dual_scan::{BlockScan, DualScan, normalise_rows};
 pub use error::{Error, Result};
 pub use evaluate::{RowOutcome, recall_grid, search_row};
 pub use first_stage::{FirstStage, GivenRun, RandomStart};
+pub use fixed_item::FixedItem;
 pub use index::{BuildTimes, EvaluatedAddition, Index, IndexOptions, IndexSummary, PlaneSummary, Provenance};
+pub use item_scores::ItemScores;
 pub use ledger::{Ledger, ScoreItems};
 pub use lexical::{Analyser, ItemTexts, TfidfScan, TfidfSettings, TfidfVectors};
 #[cfg(feature = "bm25")]
 pub use lexical::{Bm25, Stemming};
 pub use method::{Exact, Goal, Method, Outcome, QueryView, search_with};
+pub use paper::{PaperAccounting, paper_recalls};
 pub use posterior::{Posterior, PosteriorSettings, choose_settings};
 pub use rerank::Rerank;
 pub use row_model::Solver;

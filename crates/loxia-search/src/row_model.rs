@@ -101,8 +101,8 @@ impl RowModel {
         row
     }
 
-    /// `(R_P)^+ R` (anchor items x items): ANNCUR's item embeddings for fixed anchor items.
-    pub(crate) fn item_embeddings(&self, items: &[usize]) -> Result<Dense> {
+    /// `(R_P)^+` (anchor items x anchor queries): from scores at fixed anchor items to weights of rows.
+    pub(crate) fn link(&self, items: &[usize]) -> Result<Dense> {
         let columns: Dense<f64> = self.rows.select_cols(items).cast();
         let link: Dense<f64> = match self.solver {
             Solver::MinNorm { rcond } => crate::linalg::pseudo_inverse(&columns, rcond)?,
@@ -112,6 +112,16 @@ impl RowModel {
                 crate::linalg::Cholesky::new(&gram)?.solve(&columns.transposed())
             }
         };
-        Ok(crate::linalg::product(&link.cast::<f32>(), &self.rows))
+        Ok(link.cast())
+    }
+
+    /// `(R_P)^+ R` (anchor items x items): ANNCUR's item embeddings for fixed anchor items.
+    pub(crate) fn item_embeddings(&self, items: &[usize]) -> Result<Dense> {
+        Ok(crate::linalg::product(&self.link(items)?, &self.rows))
+    }
+
+    /// The combination of rows with these weights.
+    pub(crate) fn combine(&self, weights: &[f32]) -> Vec<f32> {
+        row_times(weights, &self.rows)
     }
 }

@@ -133,7 +133,13 @@ fn settings_out_of_range_are_refused() {
     assert!(fit(PosteriorSettings { transform: Some(f64::NAN), ..base() }).contains("transform"));
     assert!(fit(PosteriorSettings { rank: 0, ..base() }).contains("rank is 0"));
     let anchor_items = AnchorItems::Given(vec![1, 1].into());
-    let settings = AnncurSettings { share: 0.5, anchor_items, solver: Solver::published(), centre: false };
+    let settings = AnncurSettings {
+        share: 0.5,
+        anchor_items,
+        solver: Solver::published(),
+        centre: false,
+        preference: Preference::Rows,
+    };
     assert!(message(Anncur::new(&world.anchors, settings)).contains("distinct"));
     assert!(message(GivenRun::new(3, [("q".to_owned(), vec![3])])).contains("item 3"));
 }

@@ -28,8 +28,10 @@ impl Method for Boxed {
 #[test]
 fn every_method_keeps_the_contract_of_a_retriever() {
     let world = world(25, 2, 60, 0.3);
+    let anchors = world.anchors.clone().with_item_scores(world.item_scores(20)).unwrap();
+    let anchors = anchors.with_every_row(world.test.scores.clone()).unwrap();
     for name in MethodName::all() {
-        let built = build(name, &world.anchors, &BuildOptions::default()).unwrap();
+        let built = build(name, &anchors, &BuildOptions::default()).unwrap();
         let searcher = Searcher::new(Boxed(built.method), world.collection()).unwrap();
         check_retriever(&searcher, &world.queries(), &|query| {
             let row: usize = query.id.as_str()[1..].parse().unwrap();
@@ -95,6 +97,7 @@ fn adacur_with_one_round_equals_anncur_on_those_items() {
             anchor_items: AnchorItems::Given(anchor_items.clone().into()),
             solver,
             centre,
+            preference: Preference::Rows,
         };
         let anncur = Anncur::new(&world.anchors, settings).unwrap();
         let run = (0..3).map(|query| (format!("q{query}"), anchor_items.clone()));
@@ -120,6 +123,7 @@ fn a_matrix_of_low_rank_is_recovered() {
         anchor_items: AnchorItems::KMeans(world.anchors.item_vectors().unwrap().clone(), Seed(1)),
         solver: Solver::MinNorm { rcond: 1e-6 },
         centre: false,
+        preference: Preference::Rows,
     };
     let anncur = Anncur::new(&world.anchors, settings).unwrap();
     let posterior = Posterior::fit(&world.anchors, PosteriorSettings::default()).unwrap();
@@ -222,4 +226,80 @@ fn factors_rebuild_the_covariance_of_anchor_rows() {
         assert!((expected - f64::from(found)).abs() < 1e-4, "{expected} against {found}");
     }
     let _: Dense = factors;
+}
+
+#[test]
+fn both_preferences_of_anncur_give_one_answer() {
+    let world = world(30, 4, 90, 0.3);
+    let settings = |preference| AnncurSettings {
+        share: 0.4,
+        anchor_items: AnchorItems::Random(Seed(3)),
+        solver: Solver::published(),
+        centre: false,
+        preference,
+    };
+    let rows = Anncur::new(&world.anchors, settings(Preference::Rows)).unwrap();
+    let columns = Anncur::new(&world.anchors, settings(Preference::Columns)).unwrap();
+    for query in 0..4 {
+        let stop = Stop::at_budget(30);
+        assert_eq!(
+            world.search(&rows, query, 5, &stop).ranking,
+            world.search(&columns, query, 5, &stop).ranking
+        );
+    }
+}
+
+#[test]
+fn the_oracle_is_above_anncur() {
+    let world = world(30, 30, 200, 0.5);
+    let mut whole = (*world.anchors.rows().scores).clone();
+    whole.append_rows(&world.test.scores);
+    let anchors = world.anchors.clone().with_every_row(Arc::new(whole)).unwrap();
+    let recall = |name| {
+        let built = build(name, &anchors, &BuildOptions::default()).unwrap();
+        recall_grid(&*built.method, &world.test, &[10], &[40]).unwrap()[(0, 0)]
+    };
+    let (oracle, anncur) = (recall(MethodName::AnncurOracle), recall(MethodName::Anncur));
+    assert!(oracle > anncur, "{oracle} against {anncur}");
+    let missing = build(MethodName::AnncurOracle, &world.anchors, &BuildOptions::default());
+    assert!(missing.err().unwrap().to_string().contains("whole score matrix"));
+}
+
+#[test]
+fn items_in_the_query_slot_stand_in_for_anchor_queries() {
+    let world = world(30, 20, 200, 0.2);
+    let item_scores = world.item_scores(40);
+    let anchors = world.anchors.clone().with_item_scores(item_scores.clone()).unwrap();
+    let recall = |method: &dyn Method| recall_grid(method, &world.test, &[10], &[60]).unwrap()[(0, 0)];
+    let random = Rerank::new(RandomStart::new(200, Seed(1)));
+    for name in [MethodName::ItemCur, MethodName::FixedItem] {
+        let built = build(name, &anchors, &BuildOptions::default()).unwrap();
+        assert!(recall(&*built.method) > recall(&random) + 0.2, "{name}: {}", recall(&*built.method));
+        let missing = build(name, &world.anchors, &BuildOptions::default());
+        assert!(missing.err().unwrap().to_string().contains("items in the query slot"));
+    }
+    // Both layouts hold the same scores.
+    let transposed = item_scores.rows().transposed();
+    let again = ItemScores::items_against_anchors(&transposed, item_scores.anchors().clone()).unwrap();
+    assert_eq!(again.rows().values(), item_scores.rows().values());
+    assert!(ItemScores::items_against_anchors(&transposed, vec![0, 0].into()).is_err());
+    assert!(ItemScores::anchors_against_items(item_scores.rows().clone(), vec![0; 40].into()).is_err());
+    assert!(ItemScores::items_against_anchors(&transposed, (170..210).collect()).is_err());
+}
+
+#[test]
+fn the_published_accounting_has_its_own_recalls() {
+    let world = world(30, 10, 200, 0.3);
+    let anchors = world.anchors.clone().with_item_scores(world.item_scores(40)).unwrap();
+    let published = build_for_paper(MethodName::Anncur, &anchors, Seed(0)).unwrap().unwrap();
+    assert!(published.charges_anchors());
+    let recalls = paper_recalls(&*published, &world.test, &[1, 10], &[40, 80]).unwrap();
+    assert_eq!((recalls.rows(), recalls.cols()), (10, 4));
+    assert!(recalls.values().iter().all(|recall| (0.0..=1.0).contains(recall)));
+    // Anchor items are not added to the retrieved ones: five are five.
+    let view = QueryView { id: "0", vector: None, text: None };
+    assert_eq!(published.retrieved(&view, world.test.scores.row(0), 12, 5).unwrap().len(), 5);
+    let free = build_for_paper(MethodName::FixedItem, &anchors, Seed(0)).unwrap().unwrap();
+    assert!(!free.charges_anchors());
+    assert!(build_for_paper(MethodName::Rerank, &anchors, Seed(0)).unwrap().is_none());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loxia_core::{Answer, Cancel, Cost, IdTable, Query, Seed, Stop};
 use loxia_search::linalg::Dense;
-use loxia_search::{AnchorSet, MatrixCollection, Method, QueryRows, QueryView, search_with};
+use loxia_search::{AnchorSet, ItemScores, MatrixCollection, Method, QueryRows, QueryView, search_with};
 
 pub(crate) struct World {
     pub(crate) anchors: AnchorSet,
@@ -45,6 +45,16 @@ pub(crate) fn world(anchors: usize, test: usize, items: usize, noise: f64) -> Wo
 }
 
 impl World {
+    /// The first items in the query slot, described by their vectors, against all items.
+    pub(crate) fn item_scores(&self, count: usize) -> Arc<ItemScores> {
+        let vectors = self.anchors.item_vectors().unwrap();
+        let scores = Dense::from_fn(count, vectors.rows(), |anchor, item| {
+            vectors.row(anchor).iter().zip(vectors.row(item)).map(|(a, b)| a * b).sum()
+        });
+        let anchors = (0..count as u32).collect();
+        Arc::new(ItemScores::anchors_against_items(Arc::new(scores), anchors).unwrap())
+    }
+
     pub(crate) fn collection(&self) -> MatrixCollection {
         let ids: Vec<String> = (0..self.test.scores.rows()).map(|row| format!("q{row}")).collect();
         let ids = IdTable::try_from(ids.as_slice()).unwrap();

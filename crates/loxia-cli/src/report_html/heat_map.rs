@@ -75,10 +75,10 @@ impl HeatMap {
             );
         }
         let middle = px(TOP + 0.5 * rows as f64 * CELL.1);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"name\" x=\"11\" y=\"{middle}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {middle})\">{}</text>\n</svg>\n",
+             <text class=\"name\" x=\"11\" y=\"{middle}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {middle})\">{}</text>\n</svg>",
             px(LEFT + 0.5 * cols as f64 * CELL.0),
             px(height - 6.0),
             escaped(&self.col_label),

@@ -62,10 +62,10 @@ impl Histogram {
                 short(tick)
             );
         }
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{b}\" y2=\"{b}\"/>\
-             <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n</svg>\n",
+             <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n</svg>",
             px(LEFT),
             px(end),
             px(0.5 * (LEFT + end)),

@@ -86,10 +86,10 @@ impl LineChart {
         );
         for &tick in &y_ticks {
             let at = px(y.at(tick));
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\"/>\
-                 <text class=\"tick\" x=\"{}\" y=\"{at}\" dy=\".32em\" text-anchor=\"end\">{}</text>\n",
+                 <text class=\"tick\" x=\"{}\" y=\"{at}\" dy=\".32em\" text-anchor=\"end\">{}</text>",
                 px(left),
                 px(end),
                 px(left - 7.0),
@@ -98,21 +98,21 @@ impl LineChart {
         }
         for &tick in &self.x.ticks_in(x_range, 6) {
             let at = px(x.at(tick));
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<line class=\"mark\" x1=\"{at}\" x2=\"{at}\" y1=\"{}\" y2=\"{}\"/>\
-                 <text class=\"tick\" x=\"{at}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                 <text class=\"tick\" x=\"{at}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 px(bottom),
                 px(bottom + 4.0),
                 px(bottom + 17.0),
                 short(tick)
             );
         }
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<line class=\"axis\" x1=\"{}\" x2=\"{}\" y1=\"{b}\" y2=\"{b}\"/>\
              <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"name\" x=\"11\" y=\"{m}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {m})\">{}</text>\n",
+             <text class=\"name\" x=\"11\" y=\"{m}\" text-anchor=\"middle\" transform=\"rotate(-90 11 {m})\">{}</text>",
             px(left),
             px(end),
             px(0.5 * (left + end)),

@@ -75,12 +75,12 @@ impl Page {
     pub(crate) fn render(&self) -> String {
         let mut out = String::new();
         let title = escaped(&self.title);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n<p class=\"lead\">{}</p>\n",
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n<p class=\"lead\">{}</p>",
             escaped(&self.lead)
         );
         if !self.facts.is_empty() {
@@ -128,7 +128,7 @@ impl Section {
             let class = if figure.wide { " class=\"wide\"" } else { "" };
             let _ = write!(out, "<figure{class}>\n{}", figure.body);
             if !figure.caption.is_empty() {
-                let _ = write!(out, "<figcaption>{}</figcaption>\n", escaped(&figure.caption));
+                let _ = writeln!(out, "<figcaption>{}</figcaption>", escaped(&figure.caption));
             }
             out.push_str("</figure>\n");
         }

@@ -8,11 +8,16 @@ use super::choose::best_setting;
 use super::{BuildOptions, Built, MethodName};
 use crate::adacur::{Adacur, AdacurSettings, Strategy};
 use crate::anchors::column_means;
+use crate::anncur::Preference;
 use crate::anncur::{AnchorItems, Anncur, AnncurSettings};
 use crate::axn::{Axn, AxnSettings, factorised_item_vectors};
+use crate::item_scores::ItemScores;
 use crate::linalg::Dense;
+use crate::paper::PaperAccounting;
 use crate::row_model::RowModel;
-use crate::{AnchorSet, DualScan, Error, FirstStage, Method, RandomStart, Result, Schedule, Solver};
+use crate::{
+    AnchorSet, DualScan, Error, FirstStage, FixedItem, Method, RandomStart, Result, Schedule, Solver,
+};
 
 /// Shares of the budget that buy anchor items.
 const SHARES: [f64; 5] = [0.2, 0.35, 0.5, 0.65, 0.8];
@@ -29,9 +34,13 @@ pub(super) fn build(
     seeds: &[Seed],
 ) -> Result<Vec<Built>> {
     match name {
-        MethodName::Anncur | MethodName::AnncurPlus | MethodName::AnncurKMeans | MethodName::AnncurDual => {
-            anncur(name, anchors, seeds)
-        }
+        MethodName::Anncur
+        | MethodName::AnncurPlus
+        | MethodName::AnncurKMeans
+        | MethodName::AnncurDual
+        | MethodName::AnncurOracle
+        | MethodName::ItemCur => anncur(name, anchors, seeds),
+        MethodName::FixedItem => fixed_item(anchors, seeds),
         MethodName::Axn | MethodName::AxnDual | MethodName::AxnFactors | MethodName::AxnPlus => {
             axn(name, anchors, options, seeds)
         }
@@ -63,30 +72,115 @@ fn anncur(name: MethodName, anchors: &AnchorSet, seeds: &[Seed]) -> Result<Vec<B
     };
     let grid: Vec<(f64, Solver)> =
         SHARES.iter().flat_map(|&share| solvers.iter().map(move |&solver| (share, solver))).collect();
-    // Columns of the anchor rows stand in for item vectors.
-    let clustered = match (name, anchors.item_vectors()) {
-        (MethodName::AnncurKMeans, Some(vectors)) => Some(vectors.clone()),
-        (MethodName::AnncurKMeans, None) => Some(Arc::new(anchors.rows().scores.transposed())),
-        _ => None,
-    };
-    let per_query: Option<Arc<dyn FirstStage>> = match name {
-        MethodName::AnncurDual => Some(Arc::new(dual_scan(anchors, "anncur-dual")?)),
-        _ => None,
-    };
-    let mut model = ModelCache::default();
     let describe = |&(share, solver): &(f64, Solver)| match solver {
         Solver::MinNorm { .. } => format!("share {share}"),
         Solver::Ridge { relative } => format!("share {share}, ridge {relative}"),
     };
+    let mut maker = AnncurMaker::new(name, anchors)?;
     chosen(name, anchors, seeds, &grid, describe, |anchors, &(share, solver), seed| {
-        let anchor_items = match (&clustered, &per_query) {
+        Ok(Box::new(maker.make(anchors, share, solver, seed)?))
+    })
+}
+
+/// Makes ANNCUR in one of its variants.
+struct AnncurMaker {
+    name: MethodName,
+    /// Vectors that k-means runs over.
+    clustered: Option<Arc<Dense>>,
+    per_query: Option<Arc<dyn FirstStage>>,
+    /// Item scores in the place of anchor rows.
+    item_rows: Option<AnchorSet>,
+    every_row: Option<Arc<Dense>>,
+    model: ModelCache,
+}
+
+impl AnncurMaker {
+    fn new(name: MethodName, anchors: &AnchorSet) -> Result<Self> {
+        let mut maker = AnncurMaker {
+            name,
+            clustered: None,
+            per_query: None,
+            item_rows: None,
+            every_row: None,
+            model: ModelCache::default(),
+        };
+        match name {
+            MethodName::AnncurKMeans => {
+                // Columns of the anchor rows stand in for item vectors.
+                let vectors = anchors.item_vectors().cloned();
+                maker.clustered =
+                    Some(vectors.unwrap_or_else(|| Arc::new(anchors.rows().scores.transposed())));
+            }
+            MethodName::AnncurDual => maker.per_query = Some(Arc::new(dual_scan(anchors, "anncur-dual")?)),
+            MethodName::AnncurOracle => {
+                maker.every_row = Some(anchors.every_row().cloned().ok_or(Error::Missing {
+                    method: "anncur-oracle",
+                    what: "the whole score matrix",
+                    advice: "it is a bound for stored matrices; choose anncur to search",
+                })?);
+            }
+            MethodName::ItemCur => {
+                let item_scores = item_scores(anchors, "itemcur")?;
+                maker.item_rows = Some(AnchorSet::new(item_scores.rows().clone(), None)?);
+            }
+            _ => {}
+        }
+        Ok(maker)
+    }
+
+    fn make(&mut self, anchors: &AnchorSet, share: f64, solver: Solver, seed: Seed) -> Result<Anncur> {
+        let anchor_items = match (&self.clustered, &self.per_query) {
             (Some(vectors), _) => AnchorItems::KMeans(vectors.clone(), seed),
             (_, Some(first)) => AnchorItems::FirstStage(first.clone()),
             _ => AnchorItems::Random(seed),
         };
-        let settings = AnncurSettings { share, anchor_items, solver, centre };
-        Ok(Box::new(Anncur::with_model(model.get(anchors, solver, centre), settings)?))
+        let centre = self.name == MethodName::AnncurPlus;
+        let preference = Preference::default();
+        let settings = AnncurSettings { share, anchor_items, solver, centre, preference };
+        if let Some(every_row) = &self.every_row {
+            return Anncur::oracle(anchors, every_row.clone(), settings);
+        }
+        let rows = self.item_rows.as_ref().unwrap_or(anchors);
+        Anncur::with_model(self.model.get(rows, solver, centre), settings)
+    }
+}
+
+fn fixed_item(anchors: &AnchorSet, seeds: &[Seed]) -> Result<Vec<Built>> {
+    let item_scores = item_scores(anchors, "fixed-item")?;
+    let describe = |share: &f64| format!("share {share}");
+    chosen(MethodName::FixedItem, anchors, seeds, &SHARES, describe, |_, &share, _| {
+        Ok(Box::new(FixedItem::new(item_scores.clone(), share)?))
     })
+}
+
+fn item_scores(anchors: &AnchorSet, method: &'static str) -> Result<Arc<ItemScores>> {
+    anchors.item_scores().cloned().ok_or(Error::Missing {
+        method,
+        what: "scores of items in the query slot",
+        advice: "score the anchor items as queries, or choose a method that works with anchor queries",
+    })
+}
+
+/// Methods whose published accounting differs, for one seed; `None` for all others.
+pub(super) fn build_for_paper(
+    name: MethodName,
+    anchors: &AnchorSet,
+    seed: Seed,
+) -> Result<Option<Box<dyn PaperAccounting>>> {
+    let solver = match name {
+        MethodName::Anncur
+        | MethodName::AnncurKMeans
+        | MethodName::AnncurDual
+        | MethodName::AnncurOracle
+        | MethodName::ItemCur => Solver::published(),
+        // The smallest of the grid: a split is tried for each cost, a ridge is not.
+        MethodName::AnncurPlus => Solver::Ridge { relative: ANNCUR_RIDGES[0] },
+        MethodName::FixedItem => {
+            return Ok(Some(Box::new(FixedItem::new(item_scores(anchors, "fixed-item")?, SHARES[0])?)));
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Box::new(AnncurMaker::new(name, anchors)?.make(anchors, SHARES[0], solver, seed)?)))
 }
 
 fn adacur(

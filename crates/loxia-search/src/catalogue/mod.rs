@@ -7,7 +7,7 @@ mod name;
 use loxia_core::Seed;
 
 use crate::posterior::{Posterior, PosteriorSettings, choose_settings};
-use crate::{AnchorSet, Exact, Method, Rerank, Result, Schedule};
+use crate::{AnchorSet, Exact, Method, PaperAccounting, Rerank, Result, Schedule};
 
 pub use name::MethodName;
 
@@ -55,6 +55,16 @@ impl Built {
 pub fn build(name: MethodName, anchors: &AnchorSet, options: &BuildOptions) -> Result<Built> {
     let mut built = build_for_seeds(name, anchors, options, &[options.seed])?;
     Ok(built.remove(0))
+}
+
+/// The methods whose published accounting differs from ours (see [`PaperAccounting`]), for one seed; `None`
+/// for all others.
+pub fn build_for_paper(
+    name: MethodName,
+    anchors: &AnchorSet,
+    seed: Seed,
+) -> Result<Option<Box<dyn PaperAccounting>>> {
+    families::build_for_paper(name, anchors, seed)
 }
 
 /// Makes a method once for each seed; its constants are chosen once, for all of them.

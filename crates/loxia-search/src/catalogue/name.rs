@@ -19,6 +19,12 @@ pub enum MethodName {
     AnncurKMeans,
     /// The dual encoder's best as anchor items, other ones for each query.
     AnncurDual,
+    /// With the best link, made from the whole matrix: a bound, no method.
+    AnncurOracle,
+    /// ANNCUR with items in the query slot in place of anchor queries.
+    ItemCur,
+    /// Items described by their scores, in the query slot, against fixed anchor items.
+    FixedItem,
     /// Adaptive anchor items from the dual encoder's best, as published.
     Adacur,
     /// The same, centred, with a ridge.
@@ -43,13 +49,16 @@ pub enum MethodName {
     Posterior,
 }
 
-const NAMES: [(MethodName, &str); 17] = [
+const NAMES: [(MethodName, &str); 20] = [
     (MethodName::Exact, "exact"),
     (MethodName::Rerank, "rerank"),
     (MethodName::Anncur, "anncur"),
     (MethodName::AnncurPlus, "anncur+"),
     (MethodName::AnncurKMeans, "anncur-kmeans"),
     (MethodName::AnncurDual, "anncur-dual"),
+    (MethodName::AnncurOracle, "anncur-oracle"),
+    (MethodName::ItemCur, "itemcur"),
+    (MethodName::FixedItem, "fixed-item"),
     (MethodName::Adacur, "adacur"),
     (MethodName::AdacurPlus, "adacur+"),
     (MethodName::AdacurRandom, "adacur-random"),
@@ -73,9 +82,10 @@ impl MethodName {
     pub fn draws(self, anchors: &AnchorSet) -> bool {
         match self {
             MethodName::Anncur | MethodName::AnncurPlus | MethodName::AnncurKMeans => true,
+            MethodName::AnncurOracle | MethodName::ItemCur => true,
             MethodName::AdacurRandom | MethodName::AdacurSoftMax | MethodName::AdacurVariance => true,
             MethodName::Exact | MethodName::Rerank | MethodName::AnncurDual => false,
-            MethodName::AxnDual | MethodName::Posterior => false,
+            MethodName::FixedItem | MethodName::AxnDual | MethodName::Posterior => false,
             MethodName::Adacur | MethodName::AdacurPlus | MethodName::AdacurSplit => no_vectors(anchors),
             MethodName::Axn | MethodName::AxnFactors | MethodName::AxnPlus => no_vectors(anchors),
         }

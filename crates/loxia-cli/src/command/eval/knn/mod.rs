@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::core::artefact::Existing;
 use loxia::search::linalg::Dense;
-use loxia::search::{AnchorSet, MethodName, QueryRows};
+use loxia::search::{AnchorSet, ItemScores, MethodName, QueryRows};
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
@@ -34,6 +34,16 @@ enum Vectors {
     None,
 }
 
+/// What a search is charged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Accounting {
+    /// Each pair once, and every scored item may be in the answer
+    Once,
+    /// As in ANNCUR's publication: anchor items are paid for beside the retrieved ones and do not join the answer,
+    /// those of fixed-item are free, and the best split of the budget is taken on the test rows for each k
+    Paper,
+}
+
 /// Compare search methods with exact search on a stored score matrix.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -45,7 +55,7 @@ every scored item may be in the answer. Methods that draw at random are averaged
 mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500.
 Methods: exact, rerank, posterior; as published: anncur, adacur, axn; centred and with a ridge: anncur+, adacur+, \
 axn+; variants: anncur-kmeans, anncur-dual, adacur-random, adacur-softmax, adacur-variance, adacur-split, \
-axn-dual, axn-factors.")]
+axn-dual, axn-factors; with --item-scores: itemcur, fixed-item; a bound that looks at the test rows: anncur-oracle.")]
 pub(crate) struct KnnFlags {
     #[command(flatten)]
     typed: Typed,
@@ -61,6 +71,12 @@ pub(crate) struct KnnFlags {
     /// Which vectors to use [default: the files, if they are given]
     #[arg(long, value_enum)]
     vectors: Option<Vectors>,
+    /// Scores of items in the query slot: all items (rows) against anchor items, or anchor items (rows) against all
+    #[arg(long, value_name = "MATRIX")]
+    item_scores: Option<PathBuf>,
+    /// Which items are the anchor items of --item-scores [default: the first ones]
+    #[arg(long, value_name = "A..B")]
+    item_anchors: Option<Positions>,
     /// Rows that methods learn from
     #[arg(long, value_name = "A..B")]
     anchors: Positions,
@@ -90,6 +106,9 @@ pub(crate) struct KnnFlags {
     /// Compare with only the first N anchor rows as well, for each N of the list [default: all of them]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = at_least_one)]
     anchor_counts: Vec<u64>,
+    /// What a search is charged for
+    #[arg(long, value_enum, default_value = "once")]
+    accounting: Accounting,
     /// Also measure how far the recall estimate of posterior can be trusted
     #[arg(long)]
     estimate: bool,
@@ -113,6 +132,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 struct Rows {
     scores: Dense,
     vectors: Option<(Dense, Arc<Dense>)>,
+    item_scores: Option<Arc<ItemScores>>,
     anchors: Range<usize>,
     test: Range<usize>,
 }
@@ -185,7 +205,33 @@ fn read_rows(flags: &KnnFlags, context: &Context) -> Result<Rows> {
         }
         _ => return usage("--query-vectors and --item-vectors belong together; give both or neither"),
     };
-    Ok(Rows { scores, vectors, anchors, test })
+    let item_scores = read_item_scores(flags, scores.cols(), context)?;
+    Ok(Rows { scores, vectors, item_scores, anchors, test })
+}
+
+fn read_item_scores(flags: &KnnFlags, items: usize, context: &Context) -> Result<Option<Arc<ItemScores>>> {
+    let Some(path) = &flags.item_scores else {
+        flags.typed.refuse(&["item-anchors"], "it is for --item-scores")?;
+        return Ok(None);
+    };
+    let matrix = read_scores(path, context)?;
+    let (rows, cols) = (matrix.rows(), matrix.cols());
+    if rows != items && cols != items {
+        return usage(format!(
+            "{}: {rows} x {cols}, but there are {items} items; one side must be all of them",
+            path.display()
+        ));
+    }
+    let anchors = match &flags.item_anchors {
+        Some(range) => range.within(items, "items")?,
+        None => 0..if rows == items { cols } else { rows },
+    };
+    let anchors: Arc<[u32]> = anchors.map(|item| item as u32).collect();
+    Ok(Some(Arc::new(if rows == items {
+        ItemScores::items_against_anchors(&matrix, anchors)?
+    } else {
+        ItemScores::anchors_against_items(Arc::new(matrix), anchors)?
+    })))
 }
 
 fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
@@ -208,6 +254,7 @@ fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
         rounds: flags.rounds as usize,
         seeds: distinct(&flags.seeds),
         anchor_counts: number(anchor_counts),
+        as_in_paper: flags.accounting == Accounting::Paper,
         estimate: flags.estimate || flags.report.is_some(),
     })
 }
@@ -231,7 +278,17 @@ impl Rows {
             .vectors
             .as_ref()
             .map(|(queries, items)| (Arc::new(queries.select_rows(&rows)), items.clone()));
-        Ok(AnchorSet::new(Arc::new(self.scores.select_rows(&rows)), vectors)?)
+        let mut anchors = AnchorSet::new(Arc::new(self.scores.select_rows(&rows)), vectors)?;
+        if let Some(item_scores) = &self.item_scores {
+            anchors = anchors.with_item_scores(item_scores.clone())?;
+        }
+        Ok(anchors)
+    }
+
+    /// The same, with all rows to be looked at: for the oracle.
+    fn anchor_set_of_oracle(&self, count: usize) -> Result<AnchorSet> {
+        let every: Vec<usize> = self.anchors.clone().chain(self.test.clone()).collect();
+        Ok(self.anchor_set(count)?.with_every_row(Arc::new(self.scores.select_rows(&every)))?)
     }
 
     /// The rows that are searched.

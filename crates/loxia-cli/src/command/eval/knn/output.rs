@@ -92,7 +92,12 @@ fn anchors_note(plan: &Plan, result: &MethodResult) -> String {
 }
 
 fn write_table(table: &Table, markdown: bool, out: &mut impl Write) -> Result<()> {
-    Ok(if markdown { table.write_markdown(out)? } else { table.write_aligned(out)? })
+    if markdown {
+        table.write_markdown(out)?
+    } else {
+        table.write_aligned(out)?
+    }
+    Ok(())
 }
 
 /// A row a method, a column for each cost and k.

@@ -117,5 +117,10 @@ fn table(plan: &Plan, cells: &[Cell], value: impl Fn(&Cell) -> f64) -> Table {
 }
 
 fn write_table(table: &Table, markdown: bool, out: &mut impl Write) -> Result<()> {
-    Ok(if markdown { table.write_markdown(out)? } else { table.write_aligned(out)? })
+    if markdown {
+        table.write_markdown(out)?
+    } else {
+        table.write_aligned(out)?
+    }
+    Ok(())
 }
