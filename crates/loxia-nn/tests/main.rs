@@ -1,5 +1,6 @@
 //! The engine from outside: against a plain `f64` encoder, against torch, and against itself by bits.
 
+mod agree;
 mod bits;
 mod golden;
 mod model;

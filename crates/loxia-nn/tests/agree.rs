@@ -1,0 +1,48 @@
+//! Every kernel against the portable one, in both precisions.
+
+use loxia_nn::*;
+
+use crate::model;
+
+fn states(shape: &EncoderShape, kernel: Kernel, precision: Precision, batch: &PackedBatch) -> Vec<Vec<f32>> {
+    let encoder = CpuEncoder::new(shape.clone(), model::weights(shape, 7), kernel, precision).unwrap();
+    encoder.all_states(batch).unwrap()
+}
+
+/// Asserts that two runs are as near as `tolerance` says, relative to values of at least 1: norms keep the rest
+/// of a row near that size.
+fn assert_near(found: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32, what: &str) {
+    assert_eq!(found.len(), expected.len());
+    for (level, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.len(), expected.len());
+        for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+            let near = (found - expected).abs() <= tolerance * expected.abs().max(1.0);
+            assert!(near, "{what}, level {level}, element {index}: {found}, portable has {expected}");
+        }
+    }
+}
+
+#[test]
+fn kernels_agree() {
+    let names: Vec<&str> = Kernel::available().into_iter().map(Kernel::name).collect();
+    // Checks on other machines read this line.
+    println!("kernels: {}", names.join(" "));
+    // Whole panels and heads of 32; and nothing that fits, with a bias of distances.
+    let relative = Some(RelativeBuckets { buckets: 32, max_distance: 128 });
+    let shapes = [model::shape(96, 3, 192, 2), EncoderShape { relative, ..model::shape(42, 2, 71, 2) }];
+    for shape in &shapes {
+        let mut batch = PackedBatch::new();
+        for (seed, length) in [(1, 33), (2, 1), (3, 8), (4, 20)] {
+            model::push(&mut batch, shape, seed, length);
+        }
+        // The same integers: no value of these models lies so near a half that kernels round it to two codes.
+        for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Int8, 1e-4)] {
+            let expected = states(shape, Kernel::Portable, precision, &batch);
+            for kernel in Kernel::available() {
+                let found = states(shape, kernel, precision, &batch);
+                let what = format!("{kernel}, {precision}, hidden {}", shape.hidden);
+                assert_near(&found, &expected, tolerance, &what);
+            }
+        }
+    }
+}
