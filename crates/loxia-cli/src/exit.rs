@@ -63,7 +63,12 @@ fn code_of(error: &Error) -> u8 {
         if cause.is::<Usage>() {
             return 2;
         }
-        match cause.downcast_ref::<Core>() {
+        // The search crate's errors speak for those of the core within them, also in a chain.
+        let core = match cause.downcast_ref::<loxia::search::Error>() {
+            Some(loxia::search::Error::Core(core)) => Some(core),
+            _ => cause.downcast_ref::<Core>(),
+        };
+        match core {
             Some(Core::Cancelled) => return 130,
             Some(Core::Corrupt { .. } | Core::Mismatch { .. }) => return 4,
             _ => {}

@@ -110,7 +110,8 @@ pub(crate) fn command_line() -> String {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// A name with a suffix, in the same directory.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     path.with_file_name(name)

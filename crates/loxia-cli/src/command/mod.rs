@@ -9,11 +9,13 @@ mod demo;
 mod doctor;
 mod embed;
 mod eval;
+mod index;
 mod model;
 mod precision_loss;
 mod rerank;
 mod retrieve;
 mod score;
+mod search;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -45,6 +47,9 @@ pub(crate) enum Command {
     Score(score::ScoreFlags),
     Embed(embed::EmbedFlags),
     Retrieve(retrieve::RetrieveFlags),
+    Search(Box<search::SearchFlags>),
+    #[command(subcommand)]
+    Index(index::IndexCommand),
     Data(data::DataCommandFlags),
     #[command(subcommand)]
     Eval(eval::EvalCommand),
@@ -65,6 +70,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Outcome> {
         Command::Score(flags) => score::run(flags, context),
         Command::Embed(flags) => embed::run(flags, context),
         Command::Retrieve(flags) => retrieve::run(flags, context),
+        Command::Search(flags) => search::run(*flags, context),
+        Command::Index(command) => index::run(command, context),
         Command::Data(flags) => data::run(flags, context),
         Command::Eval(command) => eval::run(command, context),
         Command::Model(command) => model::run(command, context),

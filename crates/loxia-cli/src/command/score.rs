@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -100,8 +101,10 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     let mut summary = Summary::default();
     summary.fact("model", scorer.info().name).fact("queries", rows.len()).fact("items", items.len());
     if let Some(writer) = writer {
-        fill(writer, &scorer, queries, rows.start, &items, context, &mut summary)
-            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+        let (done, took) =
+            fill(writer, &scorer, queries, rows.start, &|cols| items.read(cols), context, &mut summary)
+                .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+        summary.rate("pairs", done, took);
     } else {
         summary.fact("tiles computed", 0);
     }
@@ -111,16 +114,19 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     Ok(summary.outcome())
 }
 
-/// Scores the missing tiles.
-fn fill(
+/// Reads the texts of some columns.
+pub(super) type ReadItems<'a> = dyn Fn(Range<usize>) -> Result<Vec<Item>> + 'a;
+
+/// Scores the missing tiles; gives the pairs done here and how long they took.
+pub(super) fn fill(
     mut writer: MatrixWriter,
     scorer: &dyn PairScorer,
     queries: &QueryStore,
     first_row: usize,
-    items: &Columns<'_>,
+    items: &ReadItems<'_>,
     context: &Context,
     summary: &mut Summary,
-) -> Result<()> {
+) -> Result<(u64, Duration)> {
     let grid = *writer.grid();
     let missing: Vec<usize> = writer.missing_tiles().collect();
     let cells = |tiles: &[usize]| tiles.iter().map(|&tile| grid.cells_of(tile) as u64).sum::<u64>();
@@ -154,16 +160,15 @@ fn fill(
             tiles,
         )
         .fact_as("tiles computed", "", missing.len())
-        .count("damaged tiles recomputed", dropped)
-        .rate("pairs", done, took);
-    Ok(())
+        .count("damaged tiles recomputed", dropped);
+    Ok((done, took))
 }
 
 /// Scores a tile, row after row, with the texts of [`ITEMS_AT_ONCE`] items in memory.
 fn score_tile(
     scorer: &dyn PairScorer,
     queries: &[Query],
-    items: &Columns<'_>,
+    items: &ReadItems<'_>,
     cols: Range<usize>,
     bar: &Bar,
     context: &Context,
@@ -171,7 +176,7 @@ fn score_tile(
 ) -> Result<Vec<f32>> {
     let mut scores = vec![0.0; queries.len() * cols.len()];
     for start in cols.clone().step_by(ITEMS_AT_ONCE) {
-        let texts = items.read(start..cols.end.min(start + ITEMS_AT_ONCE))?;
+        let texts = items(start..cols.end.min(start + ITEMS_AT_ONCE))?;
         let pairs: Vec<(u32, u32)> = (0..queries.len() as u32)
             .flat_map(|query| (0..texts.len() as u32).map(move |item| (query, item)))
             .collect();

@@ -348,7 +348,7 @@ impl DataSet {
     }
 
     /// Whether there is a file of queries for the split in use; a plain file is taken for items.
-    pub(crate) fn has_queries(&self) -> bool {
+    pub fn has_queries(&self) -> bool {
         match &self.layout {
             Layout::Linking(linking) => !linking.mentions.is_empty(),
             Layout::Retrieval(retrieval) => retrieval.has_queries(self.split.as_deref()),

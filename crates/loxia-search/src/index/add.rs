@@ -42,6 +42,7 @@ impl Index {
             posterior: self.posterior.with_items(scores, vectors)?,
             ids: Arc::new(all),
             encoder: self.encoder.clone(),
+            anchor_queries: self.anchor_queries.clone(),
             added: self.added + ids.len(),
             stored: None,
         })

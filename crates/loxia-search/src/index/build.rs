@@ -69,13 +69,30 @@ impl Index {
         if options.calibrate {
             posterior = timed(&mut times.calibrate, || posterior.calibrated_under(anchors, &work))?;
         }
-        Ok((Index { posterior, ids: Arc::new(items), encoder: None, added: 0, stored: None }, times))
+        Ok((
+            Index {
+                posterior,
+                ids: Arc::new(items),
+                encoder: None,
+                anchor_queries: None,
+                added: 0,
+                stored: None,
+            },
+            times,
+        ))
     }
 
     /// An index of a method that was fitted elsewhere.
     pub fn from_posterior(posterior: Posterior, items: IdTable) -> Result<Self> {
         check_count(&items, crate::Method::items(&posterior))?;
-        Ok(Index { posterior, ids: Arc::new(items), encoder: None, added: 0, stored: None })
+        Ok(Index {
+            posterior,
+            ids: Arc::new(items),
+            encoder: None,
+            anchor_queries: None,
+            added: 0,
+            stored: None,
+        })
     }
 }
 

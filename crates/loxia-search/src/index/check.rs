@@ -3,6 +3,7 @@
 use loxia_core::artefact::{Digester, digest_bytes};
 use loxia_core::{Cancel, Error, Progress};
 
+use super::anchors::ANCHORS_FILE;
 use super::{ENCODER_FILE, Index};
 use crate::Result;
 
@@ -41,14 +42,20 @@ impl Index {
                 return Err(corrupt(format!("row {row}, column {col} is not finite")).into());
             }
         }
-        if let (Some(record), Some((_, bytes))) = (&stored.details.encoder, self.query_encoder()) {
+        let encoder = stored.details.encoder.as_ref().zip(self.query_encoder());
+        let anchors = stored.details.anchor_queries.as_ref().zip(self.anchor_queries.as_ref());
+        let files = [
+            encoder.map(|(record, (_, bytes))| (ENCODER_FILE, &record.sha256, bytes)),
+            anchors.map(|(record, bytes)| (ANCHORS_FILE, &record.sha256, bytes.as_slice())),
+        ];
+        for (name, expected, bytes) in files.into_iter().flatten() {
             let found = digest_bytes(bytes);
-            if found != record.sha256 {
-                let what =
-                    format!("SHA-256 {found}, the manifest says {}; build the index again", record.sha256);
-                return Err(Error::corrupt(stored.directory.join(ENCODER_FILE), what).into());
+            if found != *expected {
+                let what = format!("SHA-256 {found}, the manifest says {expected}; build the index again");
+                return Err(Error::corrupt(stored.directory.join(name), what).into());
             }
         }
+        self.anchor_queries()?;
         Ok(())
     }
 }

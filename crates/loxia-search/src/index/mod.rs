@@ -6,6 +6,7 @@
 //! | store | [`Index::write`] |
 //! | use: it is a [`Method`] | [`Index::open`] |
 //! | new items without a new fit | [`Index::add`], and what that costs: [`Index::evaluate_addition`] |
+//! | the anchor queries, for `add` | [`Index::with_anchor_queries`], [`Index::anchor_queries`] |
 //! | what is in it, is it sound | [`Index::summary`], [`Index::check`] |
 //!
 //! The directory holds `manifest.json`, `items.ids`, and one file for each matrix (`<name>.f16` or
@@ -14,6 +15,7 @@
 //! the size of every file; [`Index::check`] reads everything, compares checksums and looks at each number.
 
 mod add;
+mod anchors;
 mod build;
 mod check;
 mod open;
@@ -73,6 +75,8 @@ pub struct Index {
     posterior: Posterior,
     ids: std::sync::Arc<IdTable>,
     encoder: Option<Encoder>,
+    /// The anchor queries as JSON lines.
+    anchor_queries: Option<Numbers<u8>>,
     /// Items added since the fit.
     added: usize,
     stored: Option<std::sync::Arc<Stored>>,
@@ -100,6 +104,8 @@ struct Details {
     #[serde(default)]
     encoder: Option<EncoderRecord>,
     #[serde(default)]
+    anchor_queries: Option<AnchorQueriesRecord>,
+    #[serde(default)]
     added: u64,
     #[serde(default)]
     seed: u64,
@@ -119,6 +125,12 @@ struct PlaneRecord {
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 struct EncoderRecord {
     name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+struct AnchorQueriesRecord {
     bytes: u64,
     sha256: String,
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use loxia_core::artefact::{MANIFEST_FILE, Manifest, read_counted_id_list};
 use memmap2::Mmap;
 
+use super::anchors::ANCHORS_FILE;
 use super::{
-    Details, ENCODER_FILE, Encoder, EncoderRecord, INDEX_KIND, ITEM_IDS_FILE, ITEMS_DIGEST, Index,
-    PlaneRecord, Stored,
+    AnchorQueriesRecord, Details, ENCODER_FILE, Encoder, EncoderRecord, INDEX_KIND, ITEM_IDS_FILE,
+    ITEMS_DIGEST, Index, PlaneRecord, Stored,
 };
 use crate::plane::{Numbers, Plane};
 use crate::posterior::PLANES;
@@ -57,9 +58,12 @@ impl Index {
         })
         .map_err(corrupt)?;
         let encoder = details.encoder.as_ref().map(|record| open_encoder(directory, record)).transpose()?;
+        let anchor_queries =
+            details.anchor_queries.as_ref().map(|record| open_anchors(directory, record)).transpose()?;
         let added = details.added as usize;
         let stored = Stored { directory: directory.to_owned(), manifest, details };
-        Ok(Index { posterior, ids: Arc::new(ids), encoder, added, stored: Some(Arc::new(stored)) })
+        let stored = Some(Arc::new(stored));
+        Ok(Index { posterior, ids: Arc::new(ids), encoder, anchor_queries, added, stored })
     }
 }
 
@@ -91,6 +95,13 @@ fn open_encoder(directory: &Path, record: &EncoderRecord) -> Result<Encoder> {
     let bytes = Numbers::from_map(map, record.bytes as usize)
         .ok_or_else(|| loxia_core::Error::corrupt(path, format!("its length changed; {REBUILD}")))?;
     Ok(Encoder { name: record.name.clone(), bytes })
+}
+
+fn open_anchors(directory: &Path, record: &AnchorQueriesRecord) -> Result<Numbers<u8>> {
+    let path = directory.join(ANCHORS_FILE);
+    let map = map_file(&path, record.bytes)?;
+    Numbers::from_map(map, record.bytes as usize)
+        .ok_or_else(|| loxia_core::Error::corrupt(path, format!("its length changed; {REBUILD}")).into())
 }
 
 /// Maps a file that must have `expected` bytes; an empty one has no map.

@@ -8,8 +8,10 @@ use loxia_core::artefact::{
     ArtefactWriter, Existing, Manifest, OutputFile, digest_bytes, digest_ids, write_id_list,
 };
 
+use super::anchors::ANCHORS_FILE;
 use super::{
-    Details, ENCODER_FILE, EncoderRecord, INDEX_KIND, ITEM_IDS_FILE, ITEMS_DIGEST, Index, PlaneRecord,
+    AnchorQueriesRecord, Details, ENCODER_FILE, EncoderRecord, INDEX_KIND, ITEM_IDS_FILE, ITEMS_DIGEST,
+    Index, PlaneRecord,
 };
 use crate::Result;
 
@@ -64,12 +66,18 @@ impl Index {
             let (name, sha256) = (name.to_owned(), digest_bytes(bytes));
             encoder = Some(EncoderRecord { name, bytes: bytes.len() as u64, sha256 });
         }
+        let mut anchor_queries = None;
+        if let Some(bytes) = self.anchor_queries.as_ref().map(|bytes| bytes.as_slice()) {
+            writer.add_file(ANCHORS_FILE, |file| file.write_bytes(bytes))?;
+            let sha256 = digest_bytes(bytes);
+            anchor_queries = Some(AnchorQueriesRecord { bytes: bytes.len() as u64, sha256 });
+        }
         writer.add_file(ITEM_IDS_FILE, |file: &mut OutputFile| {
             write_id_list(&self.ids, file).map_err(|error| file.error(error))
         })?;
         let (added, seed) = (self.added as u64, made_from.seed);
         let anchors = self.posterior.anchors() as u64;
-        let details = Details { posterior, planes: records, encoder, added, seed };
+        let details = Details { posterior, planes: records, encoder, anchor_queries, added, seed };
         let mut manifest = Manifest::new(INDEX_KIND);
         manifest.shape = vec![self.ids.len() as u64, anchors];
         manifest.dtype = "f16".into();

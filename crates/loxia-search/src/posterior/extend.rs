@@ -110,6 +110,14 @@ impl Posterior {
         Ok(Posterior { prior: Arc::new(new), covariance: Arc::new(covariance), ..self.clone() })
     }
 
+    /// The vectors it was fitted with, if there are any: of the anchor queries, and of the first `items`.
+    pub(crate) fn stored_vectors(&self, items: usize) -> Option<(Arc<Dense>, Arc<Dense>)> {
+        let (_, queries) = self.maps.vectors.as_ref()?;
+        let vectors = &self.prior.vectors.as_ref()?.item_vectors;
+        let rows: Vec<usize> = (0..items.min(vectors.rows())).collect();
+        Some((queries.clone(), Arc::new(vectors.select_rows(&rows))))
+    }
+
     fn check_new_items(&self, scores: &Dense, vectors: Option<&Dense>) -> Result<()> {
         let anchors = self.maps.anchors();
         if scores.rows() != anchors {

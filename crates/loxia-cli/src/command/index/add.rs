@@ -1,0 +1,188 @@
+//! `loxia index add`: new items get their numbers from their anchor scores, without a new fit.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args;
+use loxia::core::artefact::Existing;
+use loxia::core::{PairScorer, Seed};
+use loxia::data::QueryStore;
+use loxia::search::{EvaluatedAddition, Index, Provenance};
+
+use super::build::{AnchorScoring, anchor_scores, anchors_path};
+use super::forecast::Forecast;
+use super::items::{DATA_DIGEST, OrderedItems};
+use super::vectors::VectorSpace;
+use crate::context::Context;
+use crate::exit::{Outcome, usage};
+use crate::flags::{DataFlags, ModelFlags};
+use crate::matrix_source::{read_scores, read_vectors};
+use crate::matrix_target::{beside, command_line};
+use crate::report::Summary;
+use crate::typed::Typed;
+
+/// Add items to an index without building it again.
+///
+/// The anchor queries are scored against the new items. Items whose ids the index has are left out and counted.
+/// Where the anchor scores of the build are at hand it is measured, on held-out anchors, what adding as large a
+/// share of the items costs in recall against building with them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loxia index add --index INDEX --model MODEL_DIR --data NEW_ITEMS.jsonl
+  loxia search --index INDEX --model MODEL_DIR --data ITEMS.jsonl --data NEW_ITEMS.jsonl --query \"...\"")]
+pub(crate) struct AddFlags {
+    #[command(flatten)]
+    typed: Typed,
+    /// The index
+    #[arg(long, value_name = "INDEX")]
+    index: PathBuf,
+    /// The cross-encoder it was built with
+    #[arg(long, value_name = "DIR")]
+    model: String,
+    /// The new items, or the whole collection with them
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+    /// The dual encoder it was built with, if it was built with one
+    #[arg(long, value_name = "DIR")]
+    dual: Option<String>,
+    /// Vectors of the new items, in the order of the data, for an index built from files of vectors
+    #[arg(long, value_name = "FILE")]
+    item_vectors: Option<PathBuf>,
+    /// Write the larger index here [default: in place of the old one]
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Replace an existing output
+    #[arg(long)]
+    overwrite: bool,
+    /// Go on with an unfinished addition
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    model_flags: ModelFlags,
+    #[command(flatten)]
+    data_flags: DataFlags,
+}
+
+/// Runs the command.
+pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
+    let output = flags.output.as_ref().unwrap_or(&flags.index);
+    if flags.output.as_ref().is_some_and(|path| path.exists()) && !flags.overwrite {
+        return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
+    }
+    if flags.dual.is_some() && flags.item_vectors.is_some() {
+        return usage("--dual and --item-vectors exclude each other; vectors come from one place");
+    }
+    let index = Index::open(&flags.index, &[])?;
+    let Some(anchors) = index.anchor_queries()? else {
+        return usage(format!(
+            "{} does not hold its anchor queries: it was built from --scores without --data; build it again",
+            flags.index.display()
+        ));
+    };
+    let anchors = QueryStore::from_records(anchors)?;
+    let data = flags.data_flags.open(&flags.data)?;
+    let store = data.items()?;
+    let is_new = |position: &u32| index.item_ids().position(store.ids().get(*position)).is_none();
+    let positions: Vec<u32> = (0..store.len() as u32).filter(is_new).collect();
+    let mut summary = Summary::default();
+    summary
+        .fact("new items", positions.len())
+        .count("items already there", (store.len() - positions.len()) as u64);
+    if positions.is_empty() {
+        context.say(format_args!("{}: no new items; nothing to do", flags.data.display()));
+        summary.print(context, false)?;
+        return Ok(Outcome::Done);
+    }
+    let items = OrderedItems::some(store, positions.iter().copied());
+    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
+    super::check_model(&index, &flags.index, &scorer.info().digest, context)?;
+    let vectors = flags.vectors(&index, &items, &positions, store.len(), context)?;
+
+    let digest = items.digest(0..items.len())?;
+    let forecast = Forecast::measure(&scorer, &anchors.read(0..anchors.len())?, &items, context)?;
+    let before = index.item_ids().len();
+    let path = beside(&flags.index, &format!(".anchors-{before}"));
+    let work = AnchorScoring {
+        path: &path,
+        overwrite: flags.overwrite && !flags.resume,
+        resume: flags.resume,
+        tile_pairs: None,
+        forecast: &forecast,
+    };
+    let scores = anchor_scores(&work, &scorer, &anchors, &items, &digest, context, &mut summary)?;
+    let grown = index.add(&items.ids()?, &scores, vectors.as_ref())?;
+    let share = items.len() as f64 / (before + items.len()) as f64;
+    evaluate(&index, &flags.index, share, context, &mut summary)?;
+
+    let part = format!("{DATA_DIGEST} {before}..{}", before + items.len());
+    let mut made_from = Provenance::new(command_line()).seed(Seed(index.summary().seed.unwrap_or(0)));
+    for (name, digest) in index.summary().digests {
+        made_from = made_from.digest(name, digest);
+    }
+    grown.write(output, Existing::Overwrite, &made_from.digest(part, digest))?;
+    // From here on the scores of the new items are in the index.
+    std::fs::remove_dir_all(&path).ok();
+    summary.fact("items", before + items.len()).fact("output", output.display().to_string());
+    summary.print(context, false)?;
+    Ok(summary.outcome())
+}
+
+impl AddFlags {
+    /// Vectors of the new items, where the index has vectors.
+    fn vectors(
+        &self,
+        index: &Index,
+        items: &OrderedItems<'_>,
+        positions: &[u32],
+        all: usize,
+        context: &Context,
+    ) -> Result<Option<loxia::search::linalg::Dense>> {
+        if index.posterior().vector_dimensions().is_none() {
+            self.typed.refuse(&["dual", "item-vectors"], "the index was built without vectors")?;
+            return Ok(None);
+        }
+        if let Some(path) = &self.item_vectors {
+            let vectors = read_vectors(path, all, "items", context)?;
+            let rows: Vec<usize> = positions.iter().map(|&position| position as usize).collect();
+            return Ok(Some(vectors.select_rows(&rows)));
+        }
+        let space =
+            VectorSpace::of_index(index, &self.index, self.dual.as_deref(), &self.model_flags, context)?;
+        space.map(|space| space.items(items, context)).transpose()
+    }
+}
+
+/// Measures what adding costs, if the anchor scores of the build are there.
+fn evaluate(
+    index: &Index,
+    path: &std::path::Path,
+    share: f64,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<()> {
+    let scores = anchors_path(path);
+    if !scores.is_dir() {
+        summary.fact("recall", format!("not measured: {} is not there", scores.display()));
+        return Ok(());
+    }
+    let anchors = index.anchor_set(Arc::new(read_scores(&scores, context)?))?;
+    let bar = context.bar(0, "fits");
+    let evaluated = index.evaluate_addition(&anchors, share, &context.cancel);
+    bar.finish();
+    match evaluated? {
+        None => {
+            summary.fact("recall", "not measured: too few anchors or new items");
+        }
+        Some(EvaluatedAddition { share, rebuilt, added }) => {
+            let text = format!(
+                "{added:.4} with {:.1} % of the items added, {rebuilt:.4} built with them ({:+.4}), on held-out anchors",
+                100.0 * share,
+                added - rebuilt
+            );
+            let json = serde_json::json!({ "share": share, "rebuilt": rebuilt, "added": added });
+            summary.fact_as("recall", text, json);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,498 @@
+//! `loxia index build`: anchor rows, from a matrix or scored here, become an index.
+//!
+//! What is expensive is scoring anchors x items; it fills a matrix beside the index (`INDEX.anchors`) as
+//! `loxia score` does, so that a run that is killed goes on with `--resume`. The fit follows from it within
+//! minutes and is done again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use loxia::core::artefact::{Existing, digest_bytes};
+use loxia::core::matrix::MatrixSpec;
+use loxia::core::{IdTable, PairScorer, Query, Seed};
+use loxia::data::{DataSet, QueryStore};
+use loxia::model::CrossEncoder;
+use loxia::search::linalg::Dense;
+use loxia::search::{AnchorSet, BuildTimes, Index, IndexOptions, Provenance};
+
+use super::anchor_choice::{AnchorChoice, DEFAULT_ANCHORS, draw};
+use super::forecast::Forecast;
+use super::items::{DATA_DIGEST, OrderedItems};
+use super::stand_in::{AnchorSource, queries_from};
+use super::stored_scores;
+use super::vectors::{DUAL_DIGEST, VectorSpace};
+use crate::command::score::fill;
+use crate::context::Context;
+use crate::exit::{Outcome, usage};
+use crate::flags::{DataFlags, ModelFlags, OutputFlags};
+use crate::matrix_source::{read_scores, read_vectors};
+use crate::matrix_target::{MatrixTarget, beside, command_line};
+use crate::report::{Summary, duration, three_digits};
+use crate::typed::Typed;
+
+/// Build an index, from a score matrix or with a model.
+///
+/// Anchor queries are scored against every item once; from their scores and, where there are any, vectors of
+/// queries and items, searches learn what is worth scoring. Constants are chosen and the recall estimate is
+/// calibrated on held-out anchors.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loxia index build --model MODEL_DIR --data BEIR_DIR --split train --output INDEX
+  loxia index build --model MODEL_DIR --dual QUERY_DIR,ITEM_DIR --data WORLDS_DIR --world verb.motion --split test \\
+      --anchors 0..500 --output INDEX
+  loxia index build --scores MATRIX --query-vectors Q.npy --item-vectors E.npy --anchors 0..500 --output INDEX
+
+With --model, anchor scores are kept in OUTPUT.anchors: a run that was stopped goes on with --resume, and `index add` \
+measures with them what adding items costs. It is said first how many pairs are to be scored and how long that takes; \
+--dry-run stops there.
+Vectors come from --dual, from the two files, or from TF-IDF weights of the texts, which need no model.")]
+pub(crate) struct BuildFlags {
+    #[command(flatten)]
+    typed: Typed,
+    /// Scores of queries (rows) against items: a matrix directory or an npy file [default: scored with --model]
+    #[arg(long, value_name = "MATRIX")]
+    scores: Option<PathBuf>,
+    /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
+    #[arg(long, value_name = "DIR")]
+    model: Option<String>,
+    /// Data set with items and, where it has them, queries
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Queries from another data set or file than the items
+    #[arg(long, value_name = "PATH")]
+    queries: Option<PathBuf>,
+    /// Anchors: N queries drawn at random, or those at positions A..B [default: 500 or all; of --scores all rows]
+    #[arg(long, value_name = "N|A..B")]
+    anchors: Option<AnchorChoice>,
+    /// What anchor queries are made of [default: queries where the data has them, else sentences]
+    #[arg(long, value_enum)]
+    anchors_from: Option<AnchorSource>,
+    /// Dual encoder whose vectors guide searches: a directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
+    #[arg(long, value_name = "DIR")]
+    dual: Option<String>,
+    /// Vectors of the items, in the order of the columns: npy or a directory that `embed` wrote
+    #[arg(long, value_name = "FILE")]
+    item_vectors: Option<PathBuf>,
+    /// Vectors of the queries, in the order of the rows
+    #[arg(long, value_name = "FILE")]
+    query_vectors: Option<PathBuf>,
+    /// Vectors without a dual encoder [default: tfidf where there are texts]
+    #[arg(long, value_enum)]
+    vectors: Option<Vectors>,
+    /// Seed of the draw of anchors
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Say how much is to be scored and how long that takes, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on with an unfinished output
+    #[arg(long)]
+    resume: bool,
+    /// Pairs in a tile: what a crash can cost. Smaller for slow models [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tile_pairs: Option<u32>,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    model_flags: ModelFlags,
+    #[command(flatten)]
+    data_flags: DataFlags,
+}
+
+/// Vectors that need no dual encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Vectors {
+    /// TF-IDF weights of words and character runs, reduced to 300 dimensions
+    Tfidf,
+    /// None: searches learn from anchor scores alone
+    None,
+}
+
+/// What an index is fitted on, beside vectors.
+pub(super) struct AnchorRows<'a> {
+    pub(super) scores: Dense,
+    /// Texts of the anchors, where they are known.
+    pub(super) anchors: Option<Vec<Query>>,
+    /// Texts of the items, where they are known.
+    pub(super) items: Option<OrderedItems<'a>>,
+    pub(super) item_ids: IdTable,
+    /// Positions of the anchors among all queries, of which there are `of_rows`.
+    pub(super) chosen: Vec<usize>,
+    pub(super) of_rows: usize,
+    pub(super) digests: Vec<(&'static str, String)>,
+}
+
+/// Runs the command.
+pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
+    flags.check()?;
+    let output = &flags.output.output;
+    if output.exists() && !flags.dry_run && !flags.output.overwrite {
+        if flags.resume {
+            context.say(format_args!("{} is complete; nothing to do", output.display()));
+            return Ok(Outcome::Done);
+        }
+        return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
+    }
+    let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+    let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
+    let queries = flags.queries(data.as_ref(), query_data.as_ref())?;
+    let mut summary = Summary::default();
+    let seed = Seed(flags.seed);
+    let rows = match &flags.scores {
+        Some(path) => {
+            let choice = flags.anchors.as_ref();
+            stored_scores::read(path, choice, seed, data.as_ref(), queries, context)?
+        }
+        None => match score_anchors(&flags, data.as_ref(), queries, context, &mut summary)? {
+            Some(rows) => rows,
+            None => {
+                summary.print(context, false)?;
+                return Ok(Outcome::Done);
+            }
+        },
+    };
+    finish(&flags, rows, context, summary)
+}
+
+/// Vectors, fit, and the directory.
+fn finish(
+    flags: &BuildFlags,
+    rows: AnchorRows<'_>,
+    context: &Context,
+    mut summary: Summary,
+) -> Result<Outcome> {
+    let (space, vectors, mut digests) = flags.vectors(&rows, context)?;
+    let AnchorRows { scores, anchors, item_ids, digests: own, .. } = rows;
+    digests.extend(own);
+    let anchor_set =
+        AnchorSet::new(Arc::new(scores), vectors.map(|(queries, items)| (queries.into(), items.into())))?;
+    let options = IndexOptions::default();
+    let bar = context.bar(options.steps(&anchor_set), "steps of the fit");
+    let built = Index::build(&anchor_set, item_ids, &options, &bar, &context.cancel);
+    bar.finish();
+    let (mut index, times) = built?;
+    if let Some(space) = &space {
+        index = space.stored_in(index)?;
+    }
+    if let Some(anchors) = &anchors {
+        index = index.with_anchor_queries(anchors)?;
+    }
+    let mut made_from = Provenance::new(command_line()).seed(Seed(flags.seed));
+    for (name, digest) in digests {
+        made_from = made_from.digest(name, digest);
+    }
+    let existing = if flags.output.overwrite { Existing::Overwrite } else { Existing::Refuse };
+    index.write(&flags.output.output, existing, &made_from)?;
+    tell(&index, &times, space.as_ref(), &mut summary)?;
+    summary.fact("output", flags.output.output.display().to_string()).print(context, false)?;
+    Ok(summary.outcome())
+}
+
+/// What was built, for the summary.
+fn tell(index: &Index, times: &BuildTimes, space: Option<&VectorSpace>, summary: &mut Summary) -> Result<()> {
+    let facts = index.summary();
+    let vectors = match (facts.vector_dimensions, space) {
+        (Some(width), Some(space)) => format!("{}, {width} dimensions", space.name()?),
+        (Some(width), None) => format!("{width} dimensions, from files"),
+        (None, _) => "none".to_owned(),
+    };
+    let time = |took: Duration| (duration(took), took.as_secs_f64());
+    let settings = &facts.settings;
+    let transform = settings.transform.map_or("none".to_owned(), |width| format!("log {width}"));
+    let constants = format!(
+        "transform {transform}, query ridge {}, noise {}, item kernel {}",
+        settings.query_ridge, settings.noise, settings.item_kernel
+    );
+    let estimate = if facts.calibrated {
+        "calibrated on held-out anchors"
+    } else {
+        "none: too few anchors to calibrate it, so --recall cannot be used"
+    };
+    summary
+        .fact("anchors", facts.anchors)
+        .fact("items", facts.items)
+        .fact("vectors", vectors)
+        .fact_as("choose", time(times.choose).0, time(times.choose).1)
+        .fact_as("fit", time(times.fit).0, time(times.fit).1)
+        .fact_as("calibrate", time(times.calibrate).0, time(times.calibrate).1)
+        .fact_as("constants", constants, serde_json::to_value(settings)?)
+        .fact_as("recall estimate", estimate, facts.calibrated)
+        .fact_as("size", format!("{} MB", three_digits(facts.bytes as f64 / 1e6)), facts.bytes);
+    Ok(())
+}
+
+impl BuildFlags {
+    fn check(&self) -> Result<()> {
+        if self.output.is_stdout() {
+            return usage("an index is a directory; give --output its name");
+        }
+        if self.resume && self.output.overwrite {
+            return usage("--resume goes on and --overwrite begins again; give one of them");
+        }
+        match (&self.scores, &self.model) {
+            (Some(_), Some(_)) => return usage("--scores are scored already; leave out --model"),
+            (None, None) => return usage("give --scores MATRIX, or --model DIR with --data PATH"),
+            (None, Some(_)) if self.data.is_none() => return usage("--model needs the items: --data PATH"),
+            (Some(_), None) => {
+                let reason = "--scores are scored already";
+                self.typed.refuse(&["dry-run", "resume", "tile-pairs", "anchors-from"], reason)?;
+            }
+            _ => {}
+        }
+        let files = self.item_vectors.is_some() || self.query_vectors.is_some();
+        let given: Vec<&str> = [("--dual", self.dual.is_some()), ("vector files", files)]
+            .into_iter()
+            .chain([("--vectors", self.vectors.is_some())])
+            .filter_map(|(name, given)| given.then_some(name))
+            .collect();
+        if given.len() > 1 {
+            return usage(format!("{} exclude each other; vectors come from one place", given.join(" and ")));
+        }
+        if self.item_vectors.is_some() != self.query_vectors.is_some() {
+            return usage("--query-vectors and --item-vectors belong together; give both or neither");
+        }
+        Ok(())
+    }
+
+    /// The queries, where there are any and they are wanted.
+    fn queries<'a>(
+        &self,
+        data: Option<&'a DataSet>,
+        query_data: Option<&'a DataSet>,
+    ) -> Result<Option<&'a QueryStore>> {
+        if self.anchors_from.is_some_and(|source| source != AnchorSource::Queries) {
+            self.typed.refuse(&["queries"], "--anchors-from takes anchors from the items")?;
+            return Ok(None);
+        }
+        match (query_data, data) {
+            (Some(queries), _) => Ok(Some(queries.queries()?)),
+            (None, Some(data)) if data.has_queries() => Ok(Some(data.queries()?)),
+            _ if self.anchors_from == Some(AnchorSource::Queries) => {
+                usage("--anchors-from queries, but there are none; give them with --queries")
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Vectors of anchors and items, and what made them.
+    #[allow(clippy::type_complexity)]
+    fn vectors(
+        &self,
+        rows: &AnchorRows<'_>,
+        context: &Context,
+    ) -> Result<(Option<VectorSpace>, Option<(Dense, Dense)>, Vec<(&'static str, String)>)> {
+        if let (Some(queries), Some(items)) = (&self.query_vectors, &self.item_vectors) {
+            if rows.of_rows == 0 {
+                return usage("anchors made of items have no rows in --query-vectors; give --dual instead");
+            }
+            let all = read_vectors(queries, rows.of_rows, "queries", context)?;
+            let vectors = read_vectors(items, rows.item_ids.len(), "items", context)?;
+            let digest = file_digest(items)?.map(|digest| (DUAL_DIGEST, digest));
+            return Ok((None, Some((all.select_rows(&rows.chosen), vectors)), digest.into_iter().collect()));
+        }
+        let texts = rows.anchors.as_ref().zip(rows.items.as_ref());
+        let Some((anchors, items)) = texts else {
+            if self.dual.is_some() || self.vectors == Some(Vectors::Tfidf) {
+                return usage(
+                    "vectors of texts need the texts; give the data set that was scored with --data",
+                );
+            }
+            if self.vectors.is_none() {
+                context.say(
+                    "no vectors: neither files nor texts are given, so searches learn from scores alone",
+                );
+            }
+            return Ok((None, None, Vec::new()));
+        };
+        let (space, item_vectors) = match (&self.dual, self.vectors) {
+            (Some(dual), _) => {
+                let space = VectorSpace::dual(dual, &self.model_flags, context)?;
+                let vectors = space.items(items, context)?;
+                (space, vectors)
+            }
+            (None, Some(Vectors::None)) => return Ok((None, None, Vec::new())),
+            (None, _) => VectorSpace::tfidf(items, context)?,
+        };
+        let anchor_vectors = space.queries(anchors, context)?;
+        let digest = space.digest()?.map(|digest| (DUAL_DIGEST, digest));
+        Ok((Some(space), Some((anchor_vectors, item_vectors)), digest.into_iter().collect()))
+    }
+
+    /// The anchor queries of a data set: the texts, their positions, and among how many.
+    fn choose_anchors(
+        &self,
+        queries: Option<&QueryStore>,
+        data: &DataSet,
+        context: &Context,
+        summary: &mut Summary,
+    ) -> Result<(Vec<Query>, Vec<usize>, usize)> {
+        let seed = Seed(self.seed);
+        let (len, what) = match queries {
+            Some(queries) => (queries.len(), "queries"),
+            None => (data.items()?.len(), "items"),
+        };
+        let chosen = match &self.anchors {
+            Some(choice) => choice.positions(len, what, seed)?,
+            None if len == 0 => {
+                return usage(format!("{}: no {what} to make anchors of", data.path().display()));
+            }
+            None => draw(len, DEFAULT_ANCHORS, seed),
+        };
+        let Some(queries) = queries else {
+            let whole = self.anchors_from == Some(AnchorSource::Items);
+            let made = queries_from(data.items()?, &chosen, whole, seed)?;
+            if made.is_empty() {
+                return usage(format!("{}: no item has a text to ask", data.path().display()));
+            }
+            context.say(format_args!(
+                "no queries: {} {} stand in as anchors. Searches with real queries then find less, and their \
+                 estimated recall, calibrated on the stand-ins, is too high; give real queries with --queries as \
+                 soon as there are some",
+                made.len(),
+                if whole { "items" } else { "sentences of items" }
+            ));
+            summary.fact("anchors made of", if whole { "items" } else { "sentences of items" });
+            return Ok((made, Vec::new(), 0));
+        };
+        let (mut anchors, mut kept) = (Vec::new(), Vec::new());
+        for &position in &chosen {
+            let query = queries.get(position as u32)?;
+            if query.text.is_blank() {
+                summary.skip(format!("query {:?}: its text is empty", query.id));
+                continue;
+            }
+            anchors.push(query);
+            kept.push(position);
+        }
+        if anchors.is_empty() {
+            anyhow::bail!("all {} queries that were chosen as anchors are empty", chosen.len());
+        }
+        Ok((anchors, kept, len))
+    }
+}
+
+/// The digest of the model that made a directory of vectors; a file says nothing.
+fn file_digest(path: &Path) -> Result<Option<String>> {
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    Ok(loxia::core::artefact::Manifest::read_any(path)?.digests.remove("model"))
+}
+
+/// Scores anchors against all items into a matrix beside the output; `None` after a dry run.
+fn score_anchors<'a>(
+    flags: &BuildFlags,
+    data: Option<&'a DataSet>,
+    queries: Option<&QueryStore>,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<Option<AnchorRows<'a>>> {
+    let (Some(data), Some(model)) = (data, &flags.model) else { return usage("--model needs --data") };
+    let store = data.items()?;
+    if store.is_empty() {
+        return usage(format!("{}: no items, so there is nothing to index", data.path().display()));
+    }
+    let (anchors, chosen, of_rows) = flags.choose_anchors(queries, data, context, summary)?;
+    let items = OrderedItems::whole(store);
+    let scorer = flags.model_flags.cross_encoder(model, context)?;
+    let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
+    summary.fact("model", scorer.info().name);
+    if flags.dry_run {
+        let time = forecast.time(forecast.pairs);
+        context.say(format_args!("to score: {}", forecast.sentence(forecast.pairs)));
+        summary
+            .fact("anchors", forecast.anchors)
+            .fact("items", forecast.items)
+            .fact("pairs", forecast.pairs)
+            .fact_as("expected time", duration(time), time.as_secs_f64());
+        return Ok(None);
+    }
+    let anchors_store = QueryStore::from_records(anchors.clone())?;
+    let scores = anchor_scores(
+        &AnchorScoring {
+            path: &anchors_path(&flags.output.output),
+            overwrite: flags.output.overwrite,
+            resume: flags.resume,
+            tile_pairs: flags.tile_pairs,
+            forecast: &forecast,
+        },
+        &scorer,
+        &anchors_store,
+        &items,
+        store.digest(),
+        context,
+        summary,
+    )?;
+    let layout = serde_json::to_vec(&scorer.facts().layout)?;
+    let digests = vec![
+        ("model", scorer.info().digest),
+        ("layout", digest_bytes(&layout)),
+        (DATA_DIGEST, store.digest().to_owned()),
+        ("queries", anchors_store.digest().to_owned()),
+    ];
+    let item_ids = store.ids().clone();
+    Ok(Some(AnchorRows {
+        scores,
+        anchors: Some(anchors),
+        items: Some(items),
+        item_ids,
+        chosen,
+        of_rows,
+        digests,
+    }))
+}
+
+/// Where the anchor scores of an index are kept.
+pub(crate) fn anchors_path(index: &Path) -> PathBuf {
+    beside(index, ".anchors")
+}
+
+/// How anchor scores are filled in.
+pub(super) struct AnchorScoring<'a> {
+    pub(super) path: &'a Path,
+    pub(super) overwrite: bool,
+    pub(super) resume: bool,
+    pub(super) tile_pairs: Option<u32>,
+    pub(super) forecast: &'a Forecast,
+}
+
+/// Scores anchors x items into a matrix that survives a crash, and reads it.
+pub(super) fn anchor_scores(
+    work: &AnchorScoring<'_>,
+    scorer: &CrossEncoder,
+    anchors: &QueryStore,
+    items: &OrderedItems<'_>,
+    items_digest: &str,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<Dense> {
+    let output = OutputFlags { output: work.path.to_owned(), overwrite: work.overwrite };
+    let target = MatrixTarget::new(&output, work.resume, false)?;
+    let item_ids = items.ids()?;
+    let mut spec = MatrixSpec::dense(anchors.ids(), &item_ids)
+        .digest("model", scorer.info().digest)
+        .digest("queries", anchors.digest())
+        .digest("items", items_digest)
+        .command(command_line());
+    if let Some(pairs) = work.tile_pairs {
+        let shape = loxia::core::matrix::TileShape::of_cells(anchors.len(), items.len(), pairs as usize);
+        spec = spec.tile(shape);
+    }
+    if let Some(writer) = target.writer(&spec)? {
+        let grid = *writer.grid();
+        let missing = writer.missing_tiles().map(|tile| grid.cells_of(tile) as u64).sum();
+        context.say(format_args!("to score: {}", work.forecast.sentence(missing)));
+        let read = |cols| Ok(items.read(cols)?);
+        let (done, took) = fill(writer, scorer, anchors, 0, &read, context, summary)
+            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+        let rate = three_digits(done as f64 / took.as_secs_f64().max(1e-9));
+        summary.fact_as("score", format!("{} ({rate} pairs/s)", duration(took)), took.as_secs_f64());
+    } else {
+        summary.fact_as("score", "scored before", 0.0);
+    }
+    summary.fact("anchor scores", target.shown());
+    read_scores(work.path, context)
+}

@@ -1,0 +1,302 @@
+//! `loxia index`: building, looking at, checking and extending.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use loxia::core::npy::NpyWriter;
+use tempfile::TempDir;
+
+use crate::program::{Said, asset, beir, dual, loxia, model, run, succeed};
+
+/// Items of the small collection.
+const ITEMS: usize = 60;
+/// Anchors of its index: enough to calibrate on.
+const ANCHORS: &str = "45";
+
+/// A collection and an index of it with TF-IDF vectors, made once for all tests.
+pub(crate) struct Indexed {
+    directory: TempDir,
+    pub(crate) built: serde_json::Value,
+}
+
+impl Indexed {
+    pub(crate) fn get() -> &'static Indexed {
+        static MADE: OnceLock<Indexed> = OnceLock::new();
+        MADE.get_or_init(|| {
+            let directory = tempfile::tempdir().unwrap();
+            beir(directory.path(), ITEMS);
+            let mut indexed = Indexed { directory, built: serde_json::Value::Null };
+            let output = indexed.index();
+            let arguments =
+                ["--anchors-from", "sentences", "--anchors", ANCHORS, "--output", &output, "--json"];
+            indexed.built = build(&indexed.data(), &arguments).json();
+            indexed
+        })
+    }
+
+    pub(crate) fn data(&self) -> String {
+        self.directory.path().join("beir").display().to_string()
+    }
+
+    pub(crate) fn index(&self) -> String {
+        self.directory.path().join("index").display().to_string()
+    }
+}
+
+/// `index build` with the embedded model.
+#[track_caller]
+fn build(data: &str, arguments: &[&str]) -> Said {
+    let model = model();
+    succeed(&[&["index", "build", "--model", &model, "--data", data][..], arguments].concat())
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+pub(crate) fn write_npy(path: &Path, rows: &[Vec<f32>]) -> String {
+    let shape = [rows.len() as u64, rows.first().map_or(3, Vec::len) as u64];
+    let mut writer = NpyWriter::<f32, _>::new(fs::File::create(path).unwrap(), &shape).unwrap();
+    rows.iter().for_each(|row| writer.write_row(row).unwrap());
+    writer.finish().unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_dry_run_says_how_much_there_is_to_score_and_makes_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 20).display().to_string();
+    let output = scratch.path().join("index");
+    let path = output.display().to_string();
+    let said = build(&data, &["--dry-run", "--output", &path, "--json"]);
+    let json = said.json();
+    assert_eq!((&json["pairs"], &json["anchors"], &json["items"]), (&60.into(), &3.into(), &20.into()));
+    assert!(json["expected_time"].as_f64().unwrap() > 0.0);
+    assert!(said.stderr.contains("60 pairs (3 anchors x 20 items): about"), "{}", said.stderr);
+    assert!(!output.exists() && !scratch.path().join("index.anchors.partial").exists());
+}
+
+#[test]
+fn a_model_and_items_without_queries_make_an_index() {
+    let indexed = Indexed::get();
+    let built = &indexed.built;
+    assert_eq!((&built["anchors"], &built["items"]), (&45.into(), &(ITEMS as u64).into()));
+    assert_eq!(built["anchors_made_of"], "sentences of items");
+    assert_eq!(built["recall_estimate"], true);
+    for part in ["score", "choose", "fit", "calibrate"] {
+        assert!(built[part].is_number(), "{part}");
+    }
+    let inspected = succeed(&["index", "inspect", &indexed.index(), "--json"]).json();
+    assert_eq!((&inspected["items"], &inspected["query_encoder"]), (&(ITEMS as u64).into(), &"tfidf".into()));
+    for name in ["model", "layout", "data", "queries"] {
+        assert!(inspected["digests"][name].is_string(), "{name}");
+    }
+    let shown = succeed(&["index", "inspect", &indexed.index()]).stdout;
+    assert!(shown.contains("tfidf, ") && shown.contains("digest of model"), "{shown}");
+    assert_eq!(succeed(&["index", "check", &indexed.index(), "--json"]).json()["state"], "sound");
+    run(&["index", "build", "--model", &model(), "--data", &indexed.data(), "--output", &indexed.index()])
+        .fails_with(1, &["exists", "--overwrite"]);
+}
+
+#[test]
+fn damage_is_found_and_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let copy = scratch.path().join("copy");
+    copy_directory(Path::new(&Indexed::get().index()), &copy);
+    let path = copy.display().to_string();
+    let file = copy.join("factors.f16");
+    let sound = fs::read(&file).unwrap();
+    let mut bytes = sound.clone();
+    bytes[7] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    run(&["index", "check", &path]).fails_with(4, &["factors.f16", "SHA-256"]);
+    fs::write(&file, &sound[..9]).unwrap();
+    run(&["index", "inspect", &path]).fails_with(4, &["factors.f16", "9 bytes"]);
+    fs::write(&file, &sound).unwrap();
+    let anchors = copy.join("anchors.jsonl");
+    let text = fs::read_to_string(&anchors).unwrap();
+    fs::write(&anchors, text.replacen("text", "test", 1)).unwrap();
+    run(&["index", "check", &path]).fails_with(4, &["anchors.jsonl"]);
+    run(&["index", "check", &Indexed::get().data()]).fails_with(1, &["manifest.json"]);
+}
+
+#[test]
+fn scoring_that_was_killed_goes_on() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 40).display().to_string();
+    let arguments = |output: &str| {
+        let all = ["index", "build", "--model", &model(), "--data", &data, "--tile-pairs", "8", "--json"];
+        let rest = ["--vectors", "none", "--threads", "1", "--output", output];
+        all.iter().chain(&rest).map(|part| (*part).to_owned()).collect::<Vec<_>>()
+    };
+    let output = scratch.path().join("killed");
+    let path = output.display().to_string();
+    let mut child = loxia()
+        .args(arguments(&path))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = scratch.path().join("killed.anchors.partial/tiles.log");
+    while fs::metadata(&log).map_or(0, |file| file.len()) < 64 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    child.kill().unwrap();
+    let finished = child.wait().unwrap().success();
+    if !finished && !scratch.path().join("killed.anchors").exists() {
+        run(&arguments(&path)).fails_with(1, &["--resume"]);
+    }
+    let mut again = arguments(&path);
+    again.push("--resume".into());
+    succeed(&again);
+    let unbroken = scratch.path().join("unbroken");
+    succeed(&arguments(&unbroken.display().to_string()));
+    for name in ["factors.f16", "column-means.f32", "items.ids", "anchors.jsonl"] {
+        assert_eq!(fs::read(output.join(name)).unwrap(), fs::read(unbroken.join(name)).unwrap(), "{name}");
+    }
+    let said = succeed(&again);
+    assert!(said.stderr.contains("complete; nothing to do"), "{}", said.stderr);
+}
+
+#[test]
+fn scores_and_vectors_from_files_make_an_index() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name);
+    let matrix = |rows: usize, cols: usize, step: usize| -> Vec<Vec<f32>> {
+        let value = |row: usize, col: usize| ((row + 2) * (col + step) % 13) as f32;
+        (0..rows).map(|row| (0..cols).map(|col| value(row, col)).collect()).collect()
+    };
+    let scores = write_npy(&at("s.npy"), &matrix(20, 30, 1));
+    let queries = write_npy(&at("q.npy"), &matrix(20, 4, 2));
+    let items = write_npy(&at("e.npy"), &matrix(30, 4, 3));
+    let output = at("index").display().to_string();
+    let base = ["index", "build", "--scores", &scores, "--output", &output, "--overwrite", "--json"];
+    let build = |more: &[&str]| run(&[&base[..], more].concat());
+    let files = ["--query-vectors", &queries, "--item-vectors", &items];
+    let built = build(&[&files[..], &["--anchors", "5..20"]].concat()).json();
+    assert_eq!((&built["anchors"], &built["items"]), (&15.into(), &30.into()));
+    assert_eq!(built["vectors"], "4 dimensions, from files");
+    assert_eq!(build(&[]).json()["vectors"], "none");
+    build(&["--vectors", "tfidf"]).fails_with(2, &["--data"]);
+    build(&["--item-vectors", &items]).fails_with(2, &["belong together"]);
+    build(&["--anchors", "15..25"]).fails_with(2, &["15..25", "20 rows"]);
+    build(&["--anchors", "3..3"]).fails_with(2, &["no anchors"]);
+    build(&["--model", &model()]).fails_with(2, &["--model"]);
+    build(&["--dry-run"]).fails_with(2, &["--dry-run"]);
+}
+
+#[test]
+fn degenerate_rows_have_answers_and_bad_ones_are_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("index").display().to_string();
+    let build = |name: &str, rows: &[Vec<f32>]| {
+        let scores = write_npy(&scratch.path().join(name), rows);
+        run(&["index", "build", "--scores", &scores, "--output", &output, "--overwrite", "--quiet"])
+    };
+    let rows = |value: fn(usize, usize) -> f32| -> Vec<Vec<f32>> {
+        (0..12).map(|row| (0..9).map(|col| value(row, col)).collect()).collect()
+    };
+    let degenerate: [(&str, Vec<Vec<f32>>); 4] = [
+        ("constant.npy", rows(|_, _| 2.5)),
+        ("duplicate.npy", rows(|row, col| (row * (col / 3)) as f32)),
+        ("deficient.npy", rows(|_, col| col as f32)),
+        ("one.npy", vec![vec![1.0, 2.0, 0.5]]),
+    ];
+    for (name, rows) in &degenerate {
+        assert_eq!(build(name, rows).code, 0, "{name}");
+        succeed(&["index", "check", &output, "--json"]);
+    }
+    let nan = rows(|row, col| if (row, col) == (3, 4) { f32::NAN } else { 1.0 });
+    build("nan.npy", &nan).fails_with(1, &["nan.npy", "row 3, column 4"]);
+    build("none.npy", &[]).fails_with(2, &["none.npy", "anchors"]);
+}
+
+#[test]
+fn items_are_added_and_searched() {
+    let scratch = tempfile::tempdir().unwrap();
+    let all = beir(scratch.path(), 50).join("corpus.jsonl");
+    let text = fs::read_to_string(&all).unwrap();
+    let part = |name: &str, lines: std::ops::Range<usize>| -> PathBuf {
+        let path = scratch.path().join(name);
+        let lines: Vec<&str> = text.lines().collect::<Vec<_>>()[lines].to_vec();
+        fs::write(&path, lines.join("\n")).unwrap();
+        path
+    };
+    let (old, new) = (part("old.jsonl", 0..40), part("new.jsonl", 40..50));
+    let (old, new, all) = (old.display().to_string(), new.display().to_string(), all.display().to_string());
+    let index = scratch.path().join("index").display().to_string();
+    build(&old, &["--anchors", "30", "--output", &index, "--quiet"]);
+    let model = model();
+    let add = |data: &str| {
+        succeed(&["index", "add", "--index", &index, "--model", &model, "--data", data, "--json"])
+    };
+    let added = add(&new).json();
+    assert_eq!((&added["new_items"], &added["items"]), (&10.into(), &50.into()));
+    assert!(added["recall"]["added"].is_number() && added["recall"]["rebuilt"].is_number(), "{added}");
+    assert_eq!(add(&all).json()["items_already_there"], 50);
+    assert_eq!(succeed(&["index", "inspect", &index, "--json"]).json()["added"], 10);
+
+    let search = |data: &[&str], more: &[&str]| {
+        let mut arguments =
+            vec!["search", "--index", &index, "--model", &model, "--query", "run home", "--json"];
+        data.iter().for_each(|path| arguments.extend(["--data", path]));
+        run(&[&arguments[..], more].concat())
+    };
+    let found = search(&[&old, &new], &["--budget", "25"]).json();
+    assert_eq!((&found["paid"], found["items"].as_array().unwrap().len()), (&25.into(), 10));
+    assert_eq!(search(&[&all], &["--budget", "25"]).json(), found);
+    let exact = search(&[&all], &["--method", "exact"]).json();
+    assert_eq!((&exact["paid"], &exact["stopped_by"]), (&50.into(), &"exhausted".into()));
+    search(&[&old], &[]).fails_with(4, &["item list", "d40"]);
+    // The same names with other texts.
+    fs::write(&new, text.replace("times", "days").lines().collect::<Vec<_>>()[40..].join("\n")).unwrap();
+    search(&[&old, &new], &[]).fails_with(4, &["digest of data 40..50 is", "expected"]);
+}
+
+#[test]
+fn a_dual_encoder_gives_vectors_and_is_needed_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 30).display().to_string();
+    let index = scratch.path().join("index").display().to_string();
+    let (model, dual) = (model(), dual());
+    build(&data, &["--dual", &dual, "--output", &index, "--quiet"]);
+    let search = |more: &[&str]| {
+        let base =
+            ["search", "--index", &index, "--model", &model, "--data", &data, "--query", "run", "--json"];
+        run(&[&base[..], more].concat())
+    };
+    assert_eq!(search(&["--dual", &dual, "--budget", "12"]).json()["paid"], 12);
+    search(&[]).fails_with(2, &["--dual"]);
+    let other = format!("{0},{0}", asset("tiny-models/dual-item"));
+    search(&["--dual", &other]).fails_with(4, &["digest of dual is", "expected"]);
+    for method in ["rerank", "anncur", "adacur+", "axn"] {
+        let found = search(&["--dual", &dual, "--budget", "12", "--method", method]).json();
+        assert_eq!(found["paid"], 12, "{method}");
+    }
+}
+
+#[test]
+fn flags_that_do_not_fit_together_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 9).display().to_string();
+    let output = scratch.path().join("index").display().to_string();
+    let (model, dual) = (model(), dual());
+    let refused = |flags: &[&str], parts: &[&str]| {
+        run(&[&["index", "build", "--output", &output], flags].concat()).fails_with(2, parts);
+    };
+    refused(&[], &["--scores", "--model"]);
+    refused(&["--model", &model], &["--data"]);
+    refused(
+        &["--model", &model, "--data", &data, "--dual", &dual, "--vectors", "none"],
+        &["exclude each other"],
+    );
+    refused(&["--model", &model, "--data", &data, "--anchors", "4"], &["there are 3 queries"]);
+    refused(&["--model", &model, "--data", &data, "--resume", "--overwrite"], &["--resume"]);
+    let file = scratch.path().join("beir/corpus.jsonl").display().to_string();
+    refused(&["--model", &model, "--data", &file, "--anchors-from", "queries"], &["--queries"]);
+}

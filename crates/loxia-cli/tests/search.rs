@@ -1,0 +1,152 @@
+//! `loxia search`, on the index of `index.rs`.
+
+use std::fs;
+
+use crate::index::Indexed;
+use crate::program::{Said, beir, model, run, run_with_input};
+
+fn search(more: &[&str]) -> Said {
+    let indexed = Indexed::get();
+    let (index, data, model) = (indexed.index(), indexed.data(), model());
+    let base = ["search", "--index", &index, "--data", &data, "--model", &model];
+    run(&[&base[..], more].concat())
+}
+
+#[test]
+fn an_answer_carries_its_cost_and_estimate() {
+    let found = search(&["--query", "run across the road", "--k", "5", "--budget", "30", "--json"]).json();
+    assert_eq!((&found["paid"], &found["cached"], &found["rounds"]), (&30.into(), &0.into(), &10.into()));
+    assert_eq!(
+        (&found["stopped_by"], &found["target_reached"]),
+        (&"budget".into(), &serde_json::Value::Null)
+    );
+    let estimate = |name: &str| found["estimated_recall"][name].as_f64().unwrap();
+    assert!(estimate("low") <= estimate("mean") && estimate("mean") <= estimate("high"));
+    let scores: Vec<f64> =
+        found["items"].as_array().unwrap().iter().map(|item| item["score"].as_f64().unwrap()).collect();
+    assert!(scores.len() == 5 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    let rounds = search(&["--query", "run", "--budget", "30", "--rounds", "3", "--json"]).json();
+    assert_eq!(rounds["rounds"], 3);
+
+    let shown = search(&["--query", "run across the road", "--k", "5", "--budget", "30"]).stdout;
+    for part in ["30 pairs paid", "10 rounds", "stopped by the budget", "estimated recall", "90 % interval"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn a_budget_for_everything_is_exact() {
+    let ask = |more: &[&str]| {
+        search(&[&["--query", "carry [[it]] over water", "--json"], more].concat()).json()["items"].clone()
+    };
+    assert_eq!(ask(&["--budget", "60"]), ask(&["--method", "exact"]));
+    // The default budget is above the number of items.
+    assert_eq!(ask(&[]), ask(&["--method", "exact"]));
+}
+
+#[test]
+fn the_first_limit_ends_a_search() {
+    let easy = search(&["--query", "bend", "--recall", "0.1", "--k", "3", "--json"]).json();
+    assert_eq!((&easy["stopped_by"], &easy["target_reached"]), (&"recall".into(), &true.into()));
+    assert!(easy["paid"].as_u64().unwrap() < 60);
+    let cut = search(&["--query", "bend", "--recall", "1", "--budget", "12", "--k", "10", "--json"]).json();
+    assert_eq!((&cut["paid"], &cut["target_reached"]), (&12.into(), &false.into()));
+    let late = search(&["--query", "bend", "--deadline", "600000", "--budget", "7", "--json"]).json();
+    assert_eq!((&late["paid"], &late["stopped_by"]), (&7.into(), &"budget".into()));
+    let shown = search(&["--query", "bend", "--recall", "1", "--budget", "12"]).stdout;
+    assert!(shown.contains("target 1 not reached"), "{shown}");
+}
+
+#[test]
+fn many_queries_become_a_run_and_kept_scores_are_free() {
+    let scratch = tempfile::tempdir().unwrap();
+    let kept = scratch.path().join("kept").display().to_string();
+    let output = scratch.path().join("run.trec").display().to_string();
+    let ask = || {
+        let flags =
+            ["--budget", "20", "--k", "4", "--keep-scores", &kept, "--output", &output, "--overwrite"];
+        let said = search(&[&flags[..], &["--json"]].concat());
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        (said.json(), fs::read_to_string(&output).unwrap())
+    };
+    let (first, run) = ask();
+    assert_eq!((&first["queries"], &first["pairs_paid"]), (&3.into(), &60.into()));
+    assert_eq!(run.lines().count(), 12);
+    assert!(run.lines().all(|line| line.ends_with("loxia-search")), "{run}");
+    // Free pairs leave the budget for more.
+    let (second, _) = ask();
+    assert_eq!(second["pairs_paid"], 60);
+    assert!(second["pairs_scored_before"].as_u64().unwrap() >= 60);
+
+    let queries = scratch.path().join("queries.jsonl").display().to_string();
+    fs::write(&queries, "{\"_id\":\"a\",\"text\":\"run\"}\n{\"_id\":\"b\",\"text\":\" \"}\n").unwrap();
+    let lines = scratch.path().join("answers.jsonl").display().to_string();
+    let said = search(&["--queries", &queries, "--budget", "9", "--output", &lines]);
+    said.fails_with(3, &["query \"b\""]);
+    let answer: serde_json::Value = serde_json::from_str(&fs::read_to_string(&lines).unwrap()).unwrap();
+    assert_eq!((&answer["query_id"], &answer["paid"]), (&"a".into(), &9.into()));
+    search(&["--queries", &queries, "--output", &lines]).fails_with(1, &["exists"]);
+}
+
+#[test]
+fn queries_are_answered_line_by_line() {
+    let indexed = Indexed::get();
+    let (index, data, model) = (indexed.index(), indexed.data(), model());
+    let arguments =
+        ["search", "--index", &index, "--data", &data, "--model", &model, "-i", "--budget", "8", "--json"];
+    let input = "run home\n\n{\"nothing\": 1}\n{\"id\": \"m\", \"left\": \"to\", \"mention\": \"fall\"}\n";
+    let said = run_with_input(&arguments, input);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let answers: Vec<serde_json::Value> =
+        said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 2, "{}", said.stdout);
+    assert_eq!((&answers[0]["query"], &answers[1]["query_id"]), (&"run home".into(), &"m".into()));
+    assert!(said.stderr.contains("nothing"), "{}", said.stderr);
+}
+
+#[test]
+fn another_model_or_other_data_are_refused_with_both_digests() {
+    search(&["--query", "run", "--max-length", "16"]).fails_with(4, &["digest of model is", "expected"]);
+    let scratch = tempfile::tempdir().unwrap();
+    let other = beir(scratch.path(), 61).display().to_string();
+    let (index, model) = (Indexed::get().index(), model());
+    run(&["search", "--index", &index, "--data", &other, "--model", &model, "--query", "run"])
+        .fails_with(4, &["digest of data is", "expected"]);
+}
+
+#[test]
+fn limits_beyond_the_collection_are_told() {
+    let said = search(&["--query", "run", "--k", "100", "--json"]);
+    assert_eq!(said.json()["items"].as_array().unwrap().len(), 60);
+    assert!(said.stderr.contains("above the number of items"), "{}", said.stderr);
+    let said = search(&["--query", "run", "--k", "9", "--budget", "4", "--json"]);
+    assert_eq!(said.json()["items"].as_array().unwrap().len(), 4);
+    assert!(said.stderr.contains("--budget 4 is below --k 9"), "{}", said.stderr);
+    for (flags, part) in [
+        (&["--query", "run", "--k", "0"][..], "--k"),
+        (&["--query", "run", "--recall", "95"], "--recall"),
+        (&["--query", "run", "--budget", "0"], "--budget"),
+        (&["--query", " "], "empty"),
+        (&["--query", "run", "--rows", "0..1"], "--rows"),
+        (&["--query", "run", "--recall", "0.9", "--method", "adacur"], "--recall"),
+        (&["--query", "run", "--recall", "0.9", "--rounds", "3"], "--rounds"),
+        (&["--query", "run", "--dual", "x"], "--dual"),
+    ] {
+        search(flags).fails_with(2, &[part]);
+    }
+}
+
+#[test]
+fn an_index_of_few_anchors_has_no_estimate() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 20).display().to_string();
+    let index = scratch.path().join("index").display().to_string();
+    let model = model();
+    let built =
+        run(&["index", "build", "--model", &model, "--data", &data, "--output", &index, "--json"]).json();
+    assert_eq!((&built["anchors"], &built["recall_estimate"]), (&3.into(), &false.into()));
+    let base = ["search", "--index", &index, "--model", &model, "--data", &data, "--query", "run", "--json"];
+    run(&[&base[..], &["--recall", "0.9"]].concat()).fails_with(2, &["--recall", "too few anchors"]);
+    let found = run(&[&base[..], &["--budget", "5"]].concat()).json();
+    assert_eq!((&found["paid"], &found["estimated_recall"]), (&5.into(), &serde_json::Value::Null));
+}
