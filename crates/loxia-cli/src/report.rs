@@ -59,6 +59,11 @@ impl Summary {
         self.fact_as("time", format!("{} ({} {unit}/s)", duration(took), three_digits(rate)), seconds)
     }
 
+    /// The number told under a name.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.facts.iter().find(|fact| fact.0 == name).and_then(|fact| fact.2.as_f64())
+    }
+
     /// Counts an input that was left out, and names the first few.
     pub(crate) fn skip(&mut self, what: impl Into<String>) {
         self.skipped_count += 1;

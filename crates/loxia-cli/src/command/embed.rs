@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
@@ -13,6 +14,7 @@ use loxia::core::matrix::{EMBEDDINGS_KIND, MatrixSpec, MatrixWriter, TileShape};
 use loxia::data::DataSet;
 use loxia::model::{Embeddings, TextEncoder};
 
+use super::bench::tell_speed;
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, OutputFlags, Positions};
@@ -95,8 +97,9 @@ pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
     let mut summary = Summary::default();
     summary.fact("model", info.name).fact(texts.plural, rows.len()).fact("dimensions", encoder.dim());
     if let Some(writer) = target.writer(&spec)? {
-        fill(writer, &encoder, &texts, rows.start, context, &mut summary)
+        let took = fill(writer, &encoder, &texts, rows.start, context, &mut summary)
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+        tell_speed(&mut summary, flags.model_flags.options().precision, took);
     }
     target.deliver(EMBEDDINGS_KIND)?;
     summary.fact("output", target.shown()).print(context, false)?;
@@ -110,7 +113,7 @@ fn fill(
     first: usize,
     context: &Context,
     summary: &mut Summary,
-) -> Result<()> {
+) -> Result<Duration> {
     let grid = *writer.grid();
     let missing: Vec<usize> = writer.missing_tiles().collect();
     let bar = context.bar(grid.rows() as u64, "texts");
@@ -127,7 +130,7 @@ fn fill(
     writer.finish()?;
     let (done, took) = bar.finish();
     summary.fact("tokens", tokens).count("truncated texts", truncated).rate("texts", done, took);
-    Ok(())
+    Ok(took)
 }
 
 /// One side of a data set.

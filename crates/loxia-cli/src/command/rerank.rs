@@ -13,6 +13,7 @@ use loxia::core::{Cost, Item, PairScorer, Query, QueryId, Run, RunEntry};
 use loxia::data::write::best_first;
 use loxia::data::{DataSet, QueryStore, ReadOptions, Record, RunFile, Store, read_run};
 
+use super::bench::tell_speed;
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, query_text, shortest};
@@ -105,8 +106,9 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         .count("pairs scored before", cost.cached)
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
-        .rate("pairs", done, took)
-        .fact("output", flags.output.display().to_string());
+        .rate("pairs", done, took);
+    tell_speed(&mut summary, flags.model_flags.options().precision, took);
+    summary.fact("output", flags.output.display().to_string());
     summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())
 }

@@ -14,6 +14,7 @@ use loxia::core::matrix::{MATRIX_KIND, MatrixSpec, MatrixWriter, TileShape};
 use loxia::core::{Cost, IdTable, Item, PairScorer, Query};
 use loxia::data::{ItemStore, QueryStore};
 
+use super::bench::tell_speed;
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, OutputFlags, Positions, ids_of};
@@ -105,6 +106,7 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
             fill(writer, &scorer, queries, rows.start, &|cols| items.read(cols), context, &mut summary)
                 .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         summary.rate("pairs", done, took);
+        tell_speed(&mut summary, flags.model_flags.options().precision, took);
     } else {
         summary.fact("tiles computed", 0);
     }

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed, Rows};
 use crate::memory::{Buffer, Pool, Scratch};
+use crate::operations;
 use crate::profile::{Profile, Work, timed};
 use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Precision, Result};
 use attend::AttentionPlan;
@@ -231,7 +232,21 @@ impl CpuEncoder {
             self.attend(run, last, batch, &plan, (states, out), (projected, queries), attended);
             self.finish(run, last, attended, out);
         });
+        self.count_operations(batch, rows);
         Ok(())
+    }
+
+    fn count_operations(&self, batch: &PackedBatch, rows: &[u32]) {
+        let EncoderShape { layers, hidden, intermediate, .. } = self.shape;
+        let of_sequence = |length, rows| operations::operations(layers, hidden, intermediate, length, rows);
+        let lengths = (0..batch.sequences()).map(|sequence| batch.range(sequence).len());
+        let no_rows: f64 = lengths.map(|length| of_sequence(length, 0)).sum();
+        let of_rows: f64 = rows
+            .iter()
+            .map(|&row| batch.range(batch.sequence_of(row as usize)).len())
+            .map(|length| of_sequence(length, 1) - of_sequence(length, 0))
+            .sum();
+        operations::count(no_rows + of_rows);
     }
 
     fn embed(&self, run: Run<'_>, batch: &PackedBatch, states: &mut Buffer) {

@@ -2,22 +2,26 @@
 //!
 //! `encoder.rs` is the command for people, `worker.rs` the process that `bench/peers.py` drives. Both run a
 //! `Workload` (`workload.rs`) through a `Subject` (`subject.rs`: an opened model) and time it (`process.rs`).
-//! `operations.rs` counts what had to be computed, `peak.rs` measures what the machine could have.
+//! `peak.rs` measures what the machine could have computed.
 
 mod encoder;
 mod lengths;
-mod operations;
 mod peak;
 mod process;
 mod subject;
 mod worker;
 mod workload;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Subcommand;
+use loxia::model::Precision;
+use loxia::nn::{Kernel, operations_done};
 
 use crate::context::Context;
 use crate::exit::Outcome;
+use crate::report::{Summary, three_digits};
 
 /// Measure how fast this machine computes.
 #[derive(Debug, Subcommand)]
@@ -30,4 +34,29 @@ pub(crate) fn run(command: BenchCommand, context: &Context) -> Result<Outcome> {
     match command {
         BenchCommand::Encoder(flags) => encoder::run(flags, context),
     }
+}
+
+/// Work this short says nothing about a machine, and measuring the peak would take as long.
+const TOO_SHORT: Duration = Duration::from_secs(2);
+
+/// Adds tokens a second to a summary that has their count, and how much of the machine's peak the useful
+/// operations of this process were.
+pub(super) fn tell_speed(summary: &mut Summary, precision: Option<Precision>, took: Duration) {
+    let seconds = took.as_secs_f64();
+    let tokens = summary.number("tokens").unwrap_or(0.0);
+    if took < TOO_SHORT || tokens == 0.0 {
+        return;
+    }
+    let rate = tokens / seconds;
+    summary.fact_as("tokens a second", three_digits(rate), rate);
+    let Ok(kernel) = Kernel::detect() else { return };
+    let peak = peak::measure(kernel, precision.unwrap_or(Precision::F32));
+    let share = operations_done() as f64 / seconds / peak.rate;
+    let text = format!(
+        "{} % of {} GFLOP/s ({})",
+        three_digits(100.0 * share),
+        three_digits(peak.rate / 1e9),
+        peak.instructions
+    );
+    summary.fact_as("share of peak", text, share);
 }

@@ -9,8 +9,8 @@ use loxia::model::tokenizer::Tokenizer;
 use loxia::model::{
     CrossEncoder, EncoderSummary, ModelOptions, ModelSpec, Pooling, TextEncoder, Variant, inspect,
 };
+use loxia::nn::operations;
 
-use super::operations::operations;
 use super::workload::Workload;
 use crate::context::Context;
 
@@ -108,7 +108,11 @@ impl Subject {
 
     /// Operations that sequences of these lengths take.
     pub(super) fn operations(&self, lengths: &[usize]) -> f64 {
-        lengths.iter().map(|&length| operations(&self.shape, length, self.rows_read(length))).sum()
+        let shape = &self.shape;
+        let of = |&length: &usize| {
+            operations(shape.layers, shape.hidden, shape.intermediate, length, self.rows_read(length))
+        };
+        lengths.iter().map(of).sum()
     }
 
     /// Rows of the last layer that the head reads of a sequence.
