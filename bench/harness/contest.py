@@ -163,7 +163,8 @@ def medians(contestants):
     return [
         {
             "precision": one.precision, "engine": one.name, "batch": one.batch, "agreement": one.agreement,
-            "wall": statistics.median(one.walls), "cpu": statistics.median(one.cpus), "runs": len(one.walls), "repeated": one.repeated,
+            "wall": statistics.median(one.walls), "cpu": statistics.median(one.cpus), "runs": len(one.walls),
+            "repeated": one.repeated,
         }
         for one in contestants
         if one.walls

@@ -99,46 +99,42 @@ def avx2_part(bench):
 
 def memory_part(bench):
     """Peak resident memory of a fresh process that opens the model and computes minilm_256."""
-    workload = bench.workloads["minilm_256"]
     rows = []
-    for library, precision, variant in memory_entries(bench):
-        peak = peak_of(bench, library, precision, variant, workload)
-        if peak:
-            name = OURS if library == OURS else f"{library} {variant}"
-            rows.append({"precision": precision, "engine": name, "peak": peak})
+    for precision in ("f32", "int8"):
+        mine = peak_of(bench, OURS, precision, "")
+        peers = MEMORY_VARIANTS[precision].items() if mine else ()
+        found = {OURS: mine}
+        for library, variants in peers:
+            for variant in variants if library in bench.options.libraries else ():
+                found[f"{library} {variant}"] = peak_of(bench, library, precision, variant)
+        rows += [{"precision": precision, "engine": name, "peak": peak} for name, peak in found.items() if peak]
     report.memory(rows)
     return {f"memory_{precision}": ratio for precision, ratio in ratios(rows, "peak").items()}, rows
 
 
-def memory_entries(bench):
-    """One process for each engine; how work is spread over threads changes little."""
-    for precision in ("f32", "int8"):
-        yield OURS, precision, ""
-        if "torch" in bench.options.libraries:
-            yield "torch", precision, {"f32": "sdpa", "int8": "dynamic"}[precision]
-        if "onnx" in bench.options.libraries:
-            yield "onnx", precision, "threads"
-        if "openvino" in bench.options.libraries:
-            for variant in {"f32": ["latency"], "int8": ["nncf latency", "dynamic latency"]}[precision]:
-                yield "openvino", precision, variant
+# One process for each engine; how work is spread over threads changes little.
+MEMORY_VARIANTS = {
+    "f32": {"torch": ["sdpa"], "onnx": ["threads"], "openvino": ["latency"]},
+    "int8": {"torch": ["dynamic"], "onnx": ["threads"], "openvino": ["nncf latency", "dynamic latency"]},
+}
 
 
-def peak_of(bench, library, precision, variant, workload):
-    """Bytes, or None. Peers run twice: derived files are made in a first process and do not count."""
-    for attempt in ("make", "measure"):
+def peak_of(bench, library, precision, variant):
+    """Bytes, or None with the reason said. Derived files are made in a first process, which does not count."""
+    workload = bench.workloads["minilm_256"]
+    for counts in (False, True) if library in ("onnx", "openvino") else (True,):
         if library == OURS:
             worker = process.ours(bench.options.loxia, bench.log)
         else:
             worker = process.peer(library, THREADS, bench.log)
-        one = bench.load(worker, library, variant, precision, "minilm", THREADS)
-        if not one:
+        try:
+            one = bench.load(worker, library, variant, precision, "minilm", THREADS)
+            if not one:
+                return None
+            if counts:
+                one.give(workload, workload.batches[0])
+                for _ in range(3):
+                    one.run(workload)
+                return worker.ask(do="memory")["peak"]
+        finally:
             worker.close()
-            return None
-        if attempt == "measure" or library == OURS:
-            one.give(workload, workload.batches[0])
-            for _ in range(3):
-                one.run(workload)
-            peak = worker.ask(do="memory")["peak"]
-            worker.close()
-            return peak
-        worker.close()

@@ -48,7 +48,7 @@ impl Lengths {
             }
         };
         if let Some(length) = lengths.iter().find(|&&length| length > longest) {
-            bail!("a sequence of {length} tokens is longer than the model's {longest}");
+            bail!("--lengths: a sequence of {length} tokens is longer than the model's {longest}");
         }
         if lengths.is_empty() {
             bail!("there is no sequence to compute");

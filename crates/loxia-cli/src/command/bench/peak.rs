@@ -52,22 +52,27 @@ fn rounds_for(chains: Chains, seconds: f64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 fn chains_of(kernel: Kernel, integers: bool) -> (&'static str, Chains) {
-    let wide = kernel.name().starts_with("avx512") && is_x86_feature_detected!("avx512f");
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    if kernel == Kernel::Portable || !(wide || avx2) {
+    let wide = kernel.name().starts_with("avx512") && is_x86_feature_detected!("avx512f");
+    if kernel == Kernel::Portable || !avx2 {
         return ("plain Rust, f32", portable);
     }
-    // SAFETY: each loop is handed out only after its instructions were found on this machine.
+    macro_rules! present {
+        ($chains:path) => {
+            |rounds| {
+                // SAFETY: handed out below only after its instructions were found on this machine.
+                unsafe { $chains(rounds) }
+            }
+        };
+    }
     match (integers, wide) {
-        (false, true) => ("AVX-512 FMA, f32", |rounds| unsafe { x86::f32_512(rounds) }),
-        (false, false) => ("AVX2 FMA, f32", |rounds| unsafe { x86::f32_256(rounds) }),
+        (false, true) => ("AVX-512 FMA, f32", present!(x86::f32_512)),
+        (false, false) => ("AVX2 FMA, f32", present!(x86::f32_256)),
         (true, true) if is_x86_feature_detected!("avx512vnni") => {
-            ("AVX-512 VNNI, int8", |rounds| unsafe { x86::vnni_512(rounds) })
+            ("AVX-512 VNNI, int8", present!(x86::vnni_512))
         }
-        (true, true) if is_x86_feature_detected!("avx512bw") => {
-            ("AVX-512BW, int8", |rounds| unsafe { x86::int8_512(rounds) })
-        }
-        (true, _) => ("AVX2, int8", |rounds| unsafe { x86::int8_256(rounds) }),
+        (true, true) if is_x86_feature_detected!("avx512bw") => ("AVX-512BW, int8", present!(x86::int8_512)),
+        (true, _) => ("AVX2, int8", present!(x86::int8_256)),
     }
 }
 

@@ -37,14 +37,14 @@ impl Workload {
             (0..count).map(|_| words[stream.below(words.len() as u64) as usize].as_str()).collect()
         };
         // What a template adds is what a text of few words has too many of.
-        let probe = draw(QUERY_WORDS + 2);
-        let template = write(subject, &[&probe])?.lengths(layout)?[0] - probe.len();
+        let probe = [draw(2 * QUERY_WORDS)];
+        let template = write(subject, &probe).lengths(layout)?[0].saturating_sub(probe[0].len());
         let fewest = template + if subject.scores_pairs() || subject.needs_marks() { 4 } else { 1 };
         if let Some(length) = lengths.iter().find(|&&length| length < fewest) {
             bail!("a sequence of {length} tokens is too short: this model's template needs {fewest}");
         }
         let texts: Vec<Vec<&str>> = lengths.iter().map(|length| draw(length - template)).collect();
-        let workload = write(subject, &texts)?;
+        let workload = write(subject, &texts);
         let found = workload.lengths(layout)?;
         if let Some((found, wanted)) = found.iter().zip(lengths).find(|(found, wanted)| found != wanted) {
             bail!("the tokenizer makes {found} tokens of a text written to have {wanted}");
@@ -58,6 +58,7 @@ impl Workload {
         let special = layout.tokenizer().special_tokens();
         let mut workload = Workload::empty(subject);
         for ids in sequences {
+            // What stands between separators, without the token that opens a sequence.
             let sides: Vec<Vec<u32>> = ids
                 .split(|id| Some(*id) == special.sep)
                 .map(|side| side.iter().copied().filter(|id| Some(*id) != special.cls).collect())
@@ -142,19 +143,17 @@ impl Workload {
 }
 
 /// Texts or pairs of these words. A model that reads marks gets a mention and a title.
-fn write<T: AsRef<[S]>, S: AsRef<str>>(subject: &Subject, texts: &[T]) -> Result<Workload>
-where
-    S: std::borrow::Borrow<str>,
-{
+fn write(subject: &Subject, texts: &[Vec<&str>]) -> Workload {
     let mut workload = Workload::empty(subject);
     for words in texts {
-        let words = words.as_ref();
         if !subject.scores_pairs() {
             let (title, text) = if subject.needs_marks() { words.split_at(1) } else { words.split_at(0) };
             workload.push(None, (!title.is_empty()).then(|| title.join(" ")), text.join(" "));
             continue;
         }
-        let (query, item) = words.split_at(QUERY_WORDS.min(words.len() / 2));
+        // Layouts with marks bound each side by itself.
+        let most = if subject.needs_marks() { words.len() } else { QUERY_WORDS };
+        let (query, item) = words.split_at(most.min(words.len() / 2));
         if subject.needs_marks() {
             let (mention, right) = query.split_at(1);
             let (title, text) = item.split_at(1);
@@ -168,7 +167,7 @@ where
             workload.push(Some(QueryText::Plain(query.join(" "))), None, item.join(" "));
         }
     }
-    Ok(workload)
+    workload
 }
 
 /// Words that are one token each, wherever they stand.
