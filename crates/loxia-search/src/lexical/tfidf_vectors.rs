@@ -181,7 +181,7 @@ impl TfidfVectors {
         vector
     }
 
-    fn row(&self, text: &str) -> Vec<(u32, f32)> {
+    pub(super) fn row(&self, text: &str) -> Vec<(u32, f32)> {
         let (mut row, mut offset) = (Vec::new(), 0);
         for part in &self.parts {
             part.append_row(text, offset, &mut row);
