@@ -232,10 +232,7 @@ fn a_directory_that_cannot_be_made_is_named() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = CachedScorer::open(scorer("lengths"), &file.join("cache"))
-        .err()
-        .expect("a file in the way")
-        .to_string();
+    let error = CachedScorer::open(scorer("lengths"), &file.join("cache")).err().unwrap().to_string();
     assert!(error.contains("cache"), "{error}");
 }
 
