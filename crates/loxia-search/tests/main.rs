@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod identities;
+mod index;
 mod linalg;
 mod posterior;
 mod score_cache;

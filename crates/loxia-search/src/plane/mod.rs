@@ -9,7 +9,9 @@ mod numbers;
 use half::f16;
 
 use crate::linalg::Dense;
-use crate::scan::{dots_half, dots_half_of, dots_single, dots_single_of, widen};
+use crate::scan::{
+    cross_dots_half, cross_dots_single, dots_half, dots_half_of, dots_single, dots_single_of, widen,
+};
 pub(crate) use numbers::Numbers;
 
 /// Largest size that values are scaled to: some room below the largest half number (65504), so that
@@ -137,6 +139,25 @@ impl Plane {
             Values::Single(numbers) => dots_single_of(numbers.as_slice(), rows, &x, &mut out),
         }
         out
+    }
+
+    /// The dot product of each row of `vectors` with each of the named rows.
+    pub(crate) fn cross_dots(&self, vectors: &Dense, rows: &[u32]) -> Dense {
+        let mut out = Dense::zeros(vectors.rows(), rows.len());
+        let (x, width) = (self.scaled(vectors.values()), self.cols);
+        match &self.values {
+            Values::Half(numbers) => cross_dots_half(&x, numbers.as_slice(), rows, width, out.values_mut()),
+            Values::Single(numbers) => {
+                cross_dots_single(&x, numbers.as_slice(), rows, width, out.values_mut())
+            }
+        }
+        out
+    }
+
+    /// The squared length of each of the named rows.
+    pub(crate) fn squares_of(&self, rows: &[u32]) -> Vec<f32> {
+        let square = |&row: &u32| self.select_rows(&[row as usize]).values().iter().map(|x| x * x).sum();
+        rows.iter().map(square).collect()
     }
 
     /// A vector for products with the stored numbers.

@@ -12,7 +12,6 @@ use crate::Result;
 use crate::anchors::{centred, column_means};
 use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_tn, row_times};
 use crate::plane::Plane;
-use crate::scan::cross_dots;
 
 pub(crate) struct Covariance {
     /// F, one row an item.
@@ -66,11 +65,12 @@ impl Covariance {
     }
 
     /// Covariance vectors of some items, gathered for products.
-    pub(crate) fn gather(&self, items: &[usize], deviations: Vec<f32>) -> Gathered {
+    pub(crate) fn gather(&self, listed: &Listed) -> Gathered {
+        let rows: Vec<usize> = listed.items.iter().map(|&item| item as usize).collect();
         Gathered {
-            factors: self.factors.select_rows(items),
-            directions: self.directions.as_ref().map(|directions| directions.select_rows(items)),
-            deviations,
+            factors: self.factors.select_rows(&rows),
+            directions: self.directions.as_ref().map(|directions| directions.select_rows(&rows)),
+            deviations: listed.deviations.clone(),
         }
     }
 
@@ -100,37 +100,20 @@ pub(crate) fn item_noise(residuals: &Dense, factors: &Dense) -> Vec<f32> {
     total.into_iter().enumerate().map(noise).collect()
 }
 
-/// Vectors of some items.
+/// Vectors of items that were paid for, copied out.
 pub(crate) struct Gathered {
     factors: Dense,
     directions: Option<Dense>,
     deviations: Vec<f32>,
 }
 
+/// Items of a shortlist; their vectors are read where they are.
+pub(crate) struct Listed {
+    pub(crate) items: Vec<u32>,
+    pub(crate) deviations: Vec<f32>,
+}
+
 impl Gathered {
-    /// K between these items (rows) and others (columns).
-    pub(crate) fn covariance(&self, others: &Gathered, settings: &PosteriorSettings) -> Dense {
-        let mut out = crossed(&self.factors, &others.factors);
-        let (Some(mine), Some(theirs)) = (&self.directions, &others.directions) else { return out };
-        if settings.item_kernel == 0.0 {
-            return out;
-        }
-        let cosines = crossed(mine, theirs);
-        let (share, inverse_width) = (settings.item_kernel as f32, (1.0 / settings.item_width) as f32);
-        for row in 0..out.rows() {
-            let scale = share * self.deviations[row];
-            add_exponentials(out.row_mut(row), cosines.row(row), &others.deviations, scale, inverse_width);
-        }
-        out
-    }
-
-    /// K of each item with itself.
-    pub(crate) fn variances(&self, settings: &PosteriorSettings) -> Vec<f32> {
-        let share = if self.directions.is_some() { settings.item_kernel as f32 } else { 0.0 };
-        let own = |row: usize| self.factors.row(row).iter().map(|value| value * value).sum::<f32>();
-        self.deviations.iter().enumerate().map(|(row, sd)| own(row) + share * sd * sd).collect()
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.deviations.len()
     }
@@ -141,6 +124,36 @@ impl Gathered {
             mine.append_rows(new);
         }
         self.deviations.extend_from_slice(&more.deviations);
+    }
+}
+
+impl Covariance {
+    /// K between gathered items (rows) and listed ones (columns).
+    pub(crate) fn between(
+        &self,
+        gathered: &Gathered,
+        listed: &Listed,
+        settings: &PosteriorSettings,
+    ) -> Dense {
+        let mut out = self.factors.cross_dots(&gathered.factors, &listed.items);
+        let (Some(directions), Some(mine)) = (&self.directions, &gathered.directions) else { return out };
+        if settings.item_kernel == 0.0 {
+            return out;
+        }
+        let cosines = directions.cross_dots(mine, &listed.items);
+        let (share, inverse_width) = (settings.item_kernel as f32, (1.0 / settings.item_width) as f32);
+        for row in 0..out.rows() {
+            let scale = share * gathered.deviations[row];
+            add_exponentials(out.row_mut(row), cosines.row(row), &listed.deviations, scale, inverse_width);
+        }
+        out
+    }
+
+    /// K of each listed item with itself.
+    pub(crate) fn variances(&self, listed: &Listed, settings: &PosteriorSettings) -> Vec<f32> {
+        let share = if self.directions.is_some() { settings.item_kernel as f32 } else { 0.0 };
+        let own = self.factors.squares_of(&listed.items);
+        own.into_iter().zip(&listed.deviations).map(|(own, sd)| own + share * sd * sd).collect()
     }
 }
 
@@ -163,11 +176,4 @@ impl Axes {
             None => moved,
         })
     }
-}
-
-/// `a b^T`, for few rows of `a`.
-fn crossed(a: &Dense, b: &Dense) -> Dense {
-    let mut out = Dense::zeros(a.rows(), b.rows());
-    cross_dots(a.values(), b.values(), a.cols(), out.values_mut());
-    out
 }

@@ -18,7 +18,7 @@
 //! **Items that come later** ([`extend`]) get their numbers from their anchor scores, without a new fit.
 //!
 //! A search over N items with rank r and cost c reads N (d + 200) half-precision numbers for the prior
-//! and 2 N r for two scans, and does about 3000 c (r + 128 + c/2) multiplications on the shortlist.
+//! and N r for a scan, and does about 2000 c (r + 128 + c/2) multiplications on the shortlist.
 
 mod calibrate;
 mod choose;
@@ -92,7 +92,7 @@ impl Default for PosteriorSettings {
             axes: 128,
             top_weight: 10.0,
             top_count: 500,
-            shortlist: 3000,
+            shortlist: 2000,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! shortlist are kept as the columns of W; a new batch appends rows to L, b and W. The shortlist comes
 //! from full scans with the low-rank part of K before the second and the third batch.
 
-use super::covariance::Gathered;
+use super::covariance::{Gathered, Listed};
 use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
 use super::{Posterior, PosteriorSettings};
@@ -17,8 +17,10 @@ use crate::{Ledger, Result};
 /// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
 /// batch.
 const SCANS: usize = 2;
-/// The second scan is about this many times the shortlist, and at least one in as many of all items.
-const HOPEFUL: usize = 8;
+/// Scans are about the best items by prior mean: this many times the shortlist, and at least one in four of
+/// all. What the prior leaves below does not come up to the shortlist.
+const HOPEFUL_SHORTLISTS: usize = 8;
+const HOPEFUL_SHARE: usize = 4;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -28,7 +30,7 @@ pub(crate) struct Rounds<'a> {
     /// Items paid for and understood, in order of payment.
     known: Option<Known>,
     batches: usize,
-    /// Of a large collection, the items that the second scan is about.
+    /// Of a large collection, the items that scans are about.
     hopeful: Option<Vec<u32>>,
     shortlist: Option<Shortlist>,
     /// Batches that the shortlist has taken in.
@@ -45,8 +47,7 @@ struct Known {
 }
 
 struct Shortlist {
-    items: Vec<usize>,
-    gathered: Gathered,
+    listed: Listed,
     /// W = L^-1 K_PS.
     weights: Dense,
     mean: Vec<f32>,
@@ -55,13 +56,14 @@ struct Shortlist {
 
 impl<'a> Rounds<'a> {
     pub(crate) fn new(model: &'a Posterior, belief: Belief) -> Self {
+        let hopeful = hopeful_items(model, &belief.mean);
         let pending = Vec::new();
         Rounds {
             model,
             belief,
             known: None,
             batches: 0,
-            hopeful: None,
+            hopeful,
             shortlist: None,
             shortlist_batches: 0,
             pending,
@@ -86,9 +88,10 @@ impl<'a> Rounds<'a> {
         self.model.settings.noise as f32 * variance + self.model.covariance.noise(item)
     }
 
-    fn gather(&self, items: &[usize]) -> Gathered {
-        let deviation = |&item: &usize| self.model.prior.variance(&self.belief, item).max(0.0).sqrt();
-        self.model.covariance.gather(items, items.iter().map(deviation).collect())
+    fn list(&self, items: Vec<u32>) -> Listed {
+        let deviation = |&item: &u32| self.model.prior.variance(&self.belief, item as usize).max(0.0).sqrt();
+        let deviations = items.iter().map(deviation).collect();
+        Listed { items, deviations }
     }
 
     /// Takes in what was paid for since the last time.
@@ -103,15 +106,16 @@ impl<'a> Rounds<'a> {
             return Ok(());
         }
         self.batches += 1;
-        let items: Vec<usize> = new.iter().map(|scored| scored.item as usize).collect();
+        let listed = self.list(new.iter().map(|scored| scored.item).collect());
+        let covariance = &self.model.covariance;
         let surprise: Vec<f32> = new
             .iter()
             .map(|scored| self.model.transform.apply(scored.score) - self.belief.mean[scored.item as usize])
             .collect();
-        let gathered = self.gather(&items);
-        let mut block = gathered.covariance(&gathered, self.settings());
-        for (at, &item) in items.iter().enumerate() {
-            block[(at, at)] += self.noise(item);
+        let gathered = covariance.gather(&listed);
+        let mut block = covariance.between(&gathered, &listed, self.settings());
+        for (at, &item) in listed.items.iter().enumerate() {
+            block[(at, at)] += self.noise(item as usize);
         }
         match self.known.take() {
             None => {
@@ -123,11 +127,11 @@ impl<'a> Rounds<'a> {
             Some(mut known) => {
                 // A batch of the shortlist has its part of W at hand; one cut short by a limit too.
                 let columns = match &self.shortlist {
-                    Some(shortlist) if pending.len() >= items.len() => {
-                        shortlist.weights.select_cols(&pending[..items.len()])
+                    Some(shortlist) if pending.len() >= new.len() => {
+                        shortlist.weights.select_cols(&pending[..new.len()])
                     }
                     _ => {
-                        let mut cross = known.gathered.covariance(&gathered, self.settings());
+                        let mut cross = covariance.between(&known.gathered, &listed, self.settings());
                         solve_lower(known.factor.factor(), &mut cross);
                         cross
                     }
@@ -135,13 +139,13 @@ impl<'a> Rounds<'a> {
                 let corner = append_stable(&mut known.factor, &columns, block)?;
                 let expected = row_times(&known.solved, &columns);
                 let rest = surprise.iter().zip(&expected).map(|(y, guess)| y - guess).collect();
-                let mut solved = Dense::new(items.len(), 1, rest)?;
+                let mut solved = Dense::new(new.len(), 1, rest)?;
                 solve_lower(&corner, &mut solved);
                 // The next choice makes a new shortlist: this one need not be kept up to date.
                 if !self.scans_next()
                     && let Some(shortlist) = &mut self.shortlist
                 {
-                    let mut rows = gathered.covariance(&shortlist.gathered, &self.model.settings);
+                    let mut rows = covariance.between(&gathered, &shortlist.listed, &self.model.settings);
                     subtract_product_tn(&mut rows, &columns, &shortlist.weights);
                     solve_lower(&corner, &mut rows);
                     let gain = row_times(solved.values(), &rows);
@@ -157,16 +161,18 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// The most promising unpaid items, by a scan of the whole collection with the low-rank part.
-    fn choose_shortlist(&mut self, ledger: &Ledger<'_>) -> Result<()> {
+    /// The most promising unpaid items, by a scan with the low-rank part; enough to choose `count` of.
+    fn choose_shortlist(&mut self, count: usize, ledger: &Ledger<'_>) -> Result<()> {
         let Some(known) = &self.known else { return Ok(()) };
         let mut weights = Dense::new(known.solved.len(), 1, known.solved.clone())?;
         solve_lower_transposed(known.factor.factor(), &mut weights);
         let (covariance, mean) = (&self.model.covariance, &self.belief.mean);
-        let length = self.settings().shortlist;
+        // Only one batch is chosen from the first.
+        let last = self.batches >= SCANS || self.scans_always();
+        let length = if last { usize::MAX } else { MOST_PROMISING }.min(self.settings().shortlist);
+        let length = length.max(count.saturating_mul(2));
         let best = match &self.hopeful {
-            // What the first batch left far below does not come up in the second.
-            Some(hopeful) if self.batches == SCANS => {
+            Some(hopeful) if ledger.evidence().len() + length <= hopeful.len() => {
                 let mut promise = covariance.scan_of(hopeful, &known.gathered, weights.values());
                 promise.iter_mut().zip(hopeful).for_each(|(value, &item)| *value += mean[item as usize]);
                 let places = best_set(&promise, length, |place| ledger.is_paid(hopeful[place as usize]));
@@ -175,21 +181,16 @@ impl<'a> Rounds<'a> {
             _ => {
                 let mut promise = covariance.scan(&known.gathered, weights.values());
                 promise.iter_mut().zip(mean).for_each(|(value, mean)| *value += mean);
-                let most = (HOPEFUL * length).max(promise.len() / HOPEFUL);
-                if self.batches < SCANS && most < promise.len() && !self.scans_always() {
-                    self.hopeful = Some(best_set(&promise, most, |item| ledger.is_paid(item)));
-                }
                 best_set(&promise, length, |item| ledger.is_paid(item))
             }
         };
-        let items: Vec<usize> = best.into_iter().map(|item| item as usize).collect();
-        let gathered = self.gather(&items);
-        let mut weights = known.gathered.covariance(&gathered, self.settings());
+        let listed = self.list(best);
+        let mut weights = covariance.between(&known.gathered, &listed, self.settings());
         solve_lower(known.factor.factor(), &mut weights);
         let gain = row_times(&known.solved, &weights);
-        let mean = items.iter().zip(gain).map(|(&item, gain)| self.belief.mean[item] + gain).collect();
-        let live = vec![true; items.len()];
-        self.shortlist = Some(Shortlist { items, gathered, weights, mean, live });
+        let mean = listed.items.iter().zip(gain).map(|(&item, gain)| mean[item as usize] + gain).collect();
+        let live = vec![true; listed.items.len()];
+        self.shortlist = Some(Shortlist { listed, weights, mean, live });
         self.shortlist_batches = self.batches;
         Ok(())
     }
@@ -198,14 +199,14 @@ impl<'a> Rounds<'a> {
     pub(crate) fn outlook(&mut self, ledger: &Ledger<'_>) -> Result<(Vec<f32>, Outlook)> {
         self.absorb(ledger)?;
         if self.shortlist_batches != self.batches {
-            self.choose_shortlist(ledger)?;
+            self.choose_shortlist(0, ledger)?;
         }
         let transform = &self.model.transform;
         let mut paid: Vec<f32> = ledger.evidence().iter().map(|s| transform.apply(s.score)).collect();
         paid.sort_unstable_by(|a, b| b.total_cmp(a));
         let mut outlook = Outlook { means: Vec::new(), variances: Vec::new() };
         if let Some(shortlist) = &self.shortlist {
-            let mut variances = shortlist.gathered.variances(self.settings());
+            let mut variances = self.model.covariance.variances(&shortlist.listed, self.settings());
             for row in 0..shortlist.weights.rows() {
                 let known = shortlist.weights.row(row);
                 variances.iter_mut().zip(known).for_each(|(variance, w)| *variance -= w * w);
@@ -214,7 +215,9 @@ impl<'a> Rounds<'a> {
             for place in best_positions(&shortlist.mean, MOST_PROMISING, dead) {
                 let place = place as usize;
                 outlook.means.push(shortlist.mean[place]);
-                outlook.variances.push(variances[place].max(0.0) + self.noise(shortlist.items[place]));
+                outlook
+                    .variances
+                    .push(variances[place].max(0.0) + self.noise(shortlist.listed.items[place] as usize));
             }
         }
         Ok((paid, outlook))
@@ -229,12 +232,12 @@ impl Policy for Rounds<'_> {
         }
         let live = self.shortlist.as_ref().map_or(0, |list| list.live.iter().filter(|live| **live).count());
         if self.shortlist_batches != self.batches || live < count {
-            self.choose_shortlist(ledger)?;
+            self.choose_shortlist(count, ledger)?;
         }
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
         let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
         self.pending = places.into_iter().map(|place| place as usize).collect();
-        Ok(self.pending.iter().map(|&place| shortlist.items[place] as u32).collect())
+        Ok(self.pending.iter().map(|&place| shortlist.listed.items[place]).collect())
     }
 
     fn estimate(&mut self, goal: &Goal, ledger: &Ledger<'_>) -> Result<Outcome> {
@@ -245,6 +248,18 @@ impl Policy for Rounds<'_> {
         let goal_reached = recall.zip(enough).is_some_and(|(recall, enough)| recall.mean >= enough);
         Ok(Outcome { recall, goal_reached })
     }
+}
+
+/// Of a large collection, the items worth a scan, ascending. Without vectors the prior knows nothing of the
+/// query, so that all are.
+fn hopeful_items(model: &Posterior, mean: &[f32]) -> Option<Vec<u32>> {
+    let count = HOPEFUL_SHORTLISTS.saturating_mul(model.settings.shortlist).max(mean.len() / HOPEFUL_SHARE);
+    if count >= mean.len() || !model.covariance.has_item_kernel(&model.settings) {
+        return None;
+    }
+    let mut sorted = mean.to_vec();
+    let (_, &mut least, _) = sorted.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
+    Some((0u32..).zip(mean).filter(|(_, value)| **value >= least).map(|(item, _)| item).collect())
 }
 
 /// Adds to the diagonal, more each time, until there is a factor: duplicates and constant rows make

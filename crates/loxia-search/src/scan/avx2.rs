@@ -9,7 +9,8 @@ use half::f16;
 
 const LANES: usize = 8;
 const ROWS: usize = 4;
-const VECTORS: usize = 3;
+/// With three the running sums, vectors and rows would not all fit the sixteen registers.
+const VECTORS: usize = 2;
 /// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
 const AHEAD: usize = 4096;
 const LINE: usize = 64;
@@ -79,24 +80,27 @@ pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut
     }
 }
 
-/// The dot product of each row of `a` with each row of `b`: `out` has a row for each row of `a`.
+/// The dot product of each vector with each of the named rows: `out` has a row for each vector.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
-    if width == 0 || a.is_empty() || b.is_empty() {
-        return out.fill(0.0);
-    }
-    let (count, others) = (a.len() / width, b.len() / width);
-    for first_other in (0..others).step_by(ROWS) {
-        let last_other = (others - first_other).min(ROWS) - 1;
-        let row = |i: usize| &b[(first_other + i.min(last_other)) * width..][..width];
-        let rows = [row(0), row(1), row(2), row(3)];
+pub(super) fn cross_dots<T: Stored>(
+    vectors: &[f32],
+    rows: &[T],
+    named: &[u32],
+    width: usize,
+    out: &mut [f32],
+) {
+    let count = out.len() / named.len().max(1);
+    for (tile, names) in named.chunks(ROWS).enumerate() {
+        let last_name = names.len() - 1;
+        let row = |i: usize| &rows[names[i.min(last_name)] as usize * width..][..width];
+        let four = [row(0), row(1), row(2), row(3)];
         for first in (0..count).step_by(VECTORS) {
             let last = (count - first).min(VECTORS) - 1;
-            let vector = |i: usize| &a[(first + i.min(last)) * width..][..width];
-            let results = tile_dots(rows, [vector(0), vector(1), vector(2)]);
+            let vector = |i: usize| &vectors[(first + i.min(last)) * width..][..width];
+            let results = tile_dots(four, [vector(0), vector(1)]);
             for (i, results) in results.iter().take(last + 1).enumerate() {
-                let target = &mut out[(first + i) * others + first_other..][..=last_other];
-                target.copy_from_slice(&results[..=last_other]);
+                let target = &mut out[(first + i) * named.len() + tile * ROWS..][..=last_name];
+                target.copy_from_slice(&results[..=last_name]);
             }
         }
     }
@@ -113,14 +117,14 @@ fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]
         // SAFETY: the machine has what this function needs, which is what `load` needs; all rows and
         // vectors are as wide, and `at` is a whole step below their width.
         unsafe {
-            let mut values = [_mm256_setzero_ps(); ROWS];
-            for row in 0..ROWS {
-                values[row] = T::load(&*rows[row].as_ptr().add(at).cast());
-            }
+            let mut x = [_mm256_setzero_ps(); V];
             for vector in 0..V {
-                let x = f32::load(&*vectors[vector].as_ptr().add(at).cast());
-                for row in 0..ROWS {
-                    sums[vector][row] = _mm256_fmadd_ps(values[row], x, sums[vector][row]);
+                x[vector] = f32::load(&*vectors[vector].as_ptr().add(at).cast());
+            }
+            for row in 0..ROWS {
+                let values = T::load(&*rows[row].as_ptr().add(at).cast());
+                for vector in 0..V {
+                    sums[vector][row] = _mm256_fmadd_ps(values, x[vector], sums[vector][row]);
                 }
             }
         }

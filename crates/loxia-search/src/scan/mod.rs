@@ -61,18 +61,27 @@ fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
     portable::dots_of(rows, named, x, out);
 }
 
-/// The dot product of each row of `a` with each row of `b`, rows of `width` numbers: `out` has a row for each
-/// row of `a`. It is made for few rows of `a` and does not copy `b`.
-pub(crate) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
-    let (count, others) = (a.len() / width.max(1), b.len() / width.max(1));
-    assert!(a.len() == count * width && b.len() == others * width, "rows of one width");
-    assert!(width == 0 || out.len() == count * others, "one result for each pair of rows");
+/// The dot product of each vector (`width` numbers each) with each of the named rows: `out` has a row for
+/// each vector. The rows are read where they are, so they should be few enough to stay in a cache.
+pub(crate) fn cross_dots_half(vectors: &[f32], rows: &[f16], named: &[u32], width: usize, out: &mut [f32]) {
+    cross_dots(vectors, rows, named, width, out);
+}
+
+/// As [`cross_dots_half`], for rows in single precision.
+pub(crate) fn cross_dots_single(vectors: &[f32], rows: &[f32], named: &[u32], width: usize, out: &mut [f32]) {
+    cross_dots(vectors, rows, named, width, out);
+}
+
+fn cross_dots<T: Stored>(vectors: &[f32], rows: &[T], named: &[u32], width: usize, out: &mut [f32]) {
+    let count = vectors.len() / width.max(1);
+    assert_eq!(count * width, vectors.len(), "vectors of one width");
+    assert!(width == 0 || out.len() == count * named.len(), "one result for each vector and row");
     #[cfg(target_arch = "x86_64")]
     if avx2::available() {
         // SAFETY: the features that the function needs were just found.
-        return unsafe { avx2::cross_dots(a, b, width, out) };
+        return unsafe { avx2::cross_dots(vectors, rows, named, width, out) };
     }
-    portable::cross_dots(a, b, width, out);
+    portable::cross_dots(vectors, rows, named, width, out);
 }
 
 /// Numbers in single precision, times `scale`.
@@ -108,8 +117,9 @@ mod tests {
             let x: Vec<f32> = (0..vectors * width).map(|_| stream.normal() as f32).collect();
             let named: Vec<u32> = (0..count as u32).rev().collect();
             let mut crossed = vec![vec![f32::NAN; vectors * count]; 2];
-            cross_dots(&x, &single, width, &mut crossed[0]);
-            portable::cross_dots(&x, &single, width, &mut crossed[1]);
+            let order: Vec<u32> = (0..count as u32).collect();
+            cross_dots_half(&x, &half, &order, width, &mut crossed[0]);
+            portable::cross_dots(&x, &single, &order, width, &mut crossed[1]);
             for vector in 0..vectors {
                 let x = &x[vector * width..][..width];
                 let mut results = vec![vec![f32::NAN; count]; 6];

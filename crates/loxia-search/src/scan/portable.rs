@@ -37,12 +37,15 @@ pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut
     }
 }
 
-pub(super) fn cross_dots(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
-    if width == 0 || b.is_empty() {
-        return out.fill(0.0);
-    }
-    for (vector, out) in a.chunks_exact(width).zip(out.chunks_exact_mut(b.len() / width)) {
-        dots(b, vector, out);
+pub(super) fn cross_dots<T: Stored>(
+    vectors: &[f32],
+    rows: &[T],
+    named: &[u32],
+    width: usize,
+    out: &mut [f32],
+) {
+    for (vector, out) in out.chunks_exact_mut(named.len().max(1)).enumerate() {
+        dots_of(rows, named, &vectors[vector * width..][..width], out);
     }
 }
 
