@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every check that needs real data, Python or time; the tests proper are `cargo test`.
-# Needs tools/setup.sh once, and LOXIA_TEST_DATA (default ../shared/data). Fuzzing is tools/check/fuzz.sh.
+# Needs tools/setup.sh once, and LOXIA_TEST_DATA (default ../shared/data). Fuzzing is tools/check/fuzz.sh,
+# the AVX-512 kernels on machines without AVX-512 tools/check/avx512.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
