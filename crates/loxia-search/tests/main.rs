@@ -1,5 +1,6 @@
 //! Integration tests of the search crate.
 
+mod anchors;
 mod bad_input;
 mod identities;
 mod index;

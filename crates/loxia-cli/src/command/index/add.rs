@@ -10,9 +10,9 @@ use loxia::core::{PairScorer, Seed};
 use loxia::data::QueryStore;
 use loxia::search::{EvaluatedAddition, Index, Provenance};
 
-use super::build::{AnchorScoring, anchor_scores, anchors_path};
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
+use super::scoring::{AnchorScoring, anchor_scores, anchors_path};
 use super::vectors::VectorSpace;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};

@@ -8,28 +8,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use loxia::core::artefact::{Existing, digest_bytes};
-use loxia::core::matrix::MatrixSpec;
-use loxia::core::{IdTable, PairScorer, Query, Seed};
+use loxia::core::artefact::Existing;
+use loxia::core::{IdTable, Query, Seed};
 use loxia::data::{DataSet, QueryStore};
-use loxia::model::CrossEncoder;
 use loxia::search::linalg::Dense;
 use loxia::search::{AnchorSet, BuildTimes, Index, IndexOptions, Provenance};
 
-use super::anchor_choice::{AnchorChoice, DEFAULT_ANCHORS, draw};
-use super::forecast::Forecast;
-use super::items::{DATA_DIGEST, OrderedItems};
-use super::stand_in::{AnchorSource, queries_from};
+use super::anchor_choice::AnchorChoice;
+use super::items::OrderedItems;
+use super::scored_rows::score_anchors;
+use super::stand_in::AnchorSource;
 use super::stored_scores;
 use super::vectors::{DUAL_DIGEST, VectorSpace};
-use crate::command::score::fill;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, OutputFlags};
-use crate::matrix_source::{read_scores, read_vectors};
-use crate::matrix_target::{MatrixTarget, beside, command_line};
+use crate::matrix_source::read_vectors;
+use crate::matrix_target::command_line;
 use crate::report::{Summary, duration, three_digits};
 use crate::typed::Typed;
 
@@ -57,7 +54,7 @@ pub(crate) struct BuildFlags {
     scores: Option<PathBuf>,
     /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
     #[arg(long, value_name = "DIR")]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// Data set with items and, where it has them, queries
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -66,10 +63,10 @@ pub(crate) struct BuildFlags {
     queries: Option<PathBuf>,
     /// Anchors: N queries drawn at random, or those at positions A..B [default: 500 or all; of --scores all rows]
     #[arg(long, value_name = "N|A..B")]
-    anchors: Option<AnchorChoice>,
+    pub(super) anchors: Option<AnchorChoice>,
     /// What anchor queries are made of [default: queries where the data has them, else sentences]
     #[arg(long, value_enum)]
-    anchors_from: Option<AnchorSource>,
+    pub(super) anchors_from: Option<AnchorSource>,
     /// Dual encoder whose vectors guide searches: a directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
     #[arg(long, value_name = "DIR")]
     dual: Option<String>,
@@ -84,20 +81,20 @@ pub(crate) struct BuildFlags {
     vectors: Option<Vectors>,
     /// Seed of the draw of anchors
     #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Say how much is to be scored and how long that takes, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Go on with an unfinished output
     #[arg(long)]
-    resume: bool,
+    pub(super) resume: bool,
     /// Pairs in a tile: what a crash can cost. Smaller for slow models [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    tile_pairs: Option<u32>,
+    pub(super) tile_pairs: Option<u32>,
     #[command(flatten)]
-    output: OutputFlags,
+    pub(super) output: OutputFlags,
     #[command(flatten)]
-    model_flags: ModelFlags,
+    pub(super) model_flags: ModelFlags,
     #[command(flatten)]
     data_flags: DataFlags,
 }
@@ -123,6 +120,16 @@ pub(super) struct AnchorRows<'a> {
     pub(super) chosen: Vec<usize>,
     pub(super) of_rows: usize,
     pub(super) digests: Vec<(&'static str, String)>,
+}
+
+/// Vectors of anchors and items, if there are any.
+#[derive(Default)]
+struct Encoded {
+    /// What made them, unless they came from files.
+    space: Option<VectorSpace>,
+    vectors: Option<(Dense, Dense)>,
+    /// Digest of the dual encoder, where it is known.
+    digest: Option<String>,
 }
 
 /// Runs the command.
@@ -164,9 +171,9 @@ fn finish(
     context: &Context,
     mut summary: Summary,
 ) -> Result<Outcome> {
-    let (space, vectors, mut digests) = flags.vectors(&rows, context)?;
-    let AnchorRows { scores, anchors, item_ids, digests: own, .. } = rows;
-    digests.extend(own);
+    let Encoded { space, vectors, digest } = flags.vectors(&rows, context)?;
+    let AnchorRows { scores, anchors, item_ids, mut digests, .. } = rows;
+    digests.extend(digest.map(|digest| (DUAL_DIGEST, digest)));
     let anchor_set =
         AnchorSet::new(Arc::new(scores), vectors.map(|(queries, items)| (queries.into(), items.into())))?;
     let options = IndexOptions::default();
@@ -278,20 +285,15 @@ impl BuildFlags {
     }
 
     /// Vectors of anchors and items, and what made them.
-    #[allow(clippy::type_complexity)]
-    fn vectors(
-        &self,
-        rows: &AnchorRows<'_>,
-        context: &Context,
-    ) -> Result<(Option<VectorSpace>, Option<(Dense, Dense)>, Vec<(&'static str, String)>)> {
+    fn vectors(&self, rows: &AnchorRows<'_>, context: &Context) -> Result<Encoded> {
         if let (Some(queries), Some(items)) = (&self.query_vectors, &self.item_vectors) {
             if rows.of_rows == 0 {
                 return usage("anchors made of items have no rows in --query-vectors; give --dual instead");
             }
             let all = read_vectors(queries, rows.of_rows, "queries", context)?;
             let vectors = read_vectors(items, rows.item_ids.len(), "items", context)?;
-            let digest = file_digest(items)?.map(|digest| (DUAL_DIGEST, digest));
-            return Ok((None, Some((all.select_rows(&rows.chosen), vectors)), digest.into_iter().collect()));
+            let vectors = Some((all.select_rows(&rows.chosen), vectors));
+            return Ok(Encoded { space: None, vectors, digest: file_digest(items)? });
         }
         let texts = rows.anchors.as_ref().zip(rows.items.as_ref());
         let Some((anchors, items)) = texts else {
@@ -305,7 +307,7 @@ impl BuildFlags {
                     "no vectors: neither files nor texts are given, so searches learn from scores alone",
                 );
             }
-            return Ok((None, None, Vec::new()));
+            return Ok(Encoded::default());
         };
         let (space, item_vectors) = match (&self.dual, self.vectors) {
             (Some(dual), _) => {
@@ -313,64 +315,12 @@ impl BuildFlags {
                 let vectors = space.items(items, context)?;
                 (space, vectors)
             }
-            (None, Some(Vectors::None)) => return Ok((None, None, Vec::new())),
+            (None, Some(Vectors::None)) => return Ok(Encoded::default()),
             (None, _) => VectorSpace::tfidf(items, context)?,
         };
         let anchor_vectors = space.queries(anchors, context)?;
-        let digest = space.digest()?.map(|digest| (DUAL_DIGEST, digest));
-        Ok((Some(space), Some((anchor_vectors, item_vectors)), digest.into_iter().collect()))
-    }
-
-    /// The anchor queries of a data set: the texts, their positions, and among how many.
-    fn choose_anchors(
-        &self,
-        queries: Option<&QueryStore>,
-        data: &DataSet,
-        context: &Context,
-        summary: &mut Summary,
-    ) -> Result<(Vec<Query>, Vec<usize>, usize)> {
-        let seed = Seed(self.seed);
-        let (len, what) = match queries {
-            Some(queries) => (queries.len(), "queries"),
-            None => (data.items()?.len(), "items"),
-        };
-        let chosen = match &self.anchors {
-            Some(choice) => choice.positions(len, what, seed)?,
-            None if len == 0 => {
-                return usage(format!("{}: no {what} to make anchors of", data.path().display()));
-            }
-            None => draw(len, DEFAULT_ANCHORS, seed),
-        };
-        let Some(queries) = queries else {
-            let whole = self.anchors_from == Some(AnchorSource::Items);
-            let made = queries_from(data.items()?, &chosen, whole, seed)?;
-            if made.is_empty() {
-                return usage(format!("{}: no item has a text to ask", data.path().display()));
-            }
-            context.say(format_args!(
-                "no queries: {} {} stand in as anchors. Searches with real queries then find less, and their \
-                 estimated recall, calibrated on the stand-ins, is too high; give real queries with --queries as \
-                 soon as there are some",
-                made.len(),
-                if whole { "items" } else { "sentences of items" }
-            ));
-            summary.fact("anchors made of", if whole { "items" } else { "sentences of items" });
-            return Ok((made, Vec::new(), 0));
-        };
-        let (mut anchors, mut kept) = (Vec::new(), Vec::new());
-        for &position in &chosen {
-            let query = queries.get(position as u32)?;
-            if query.text.is_blank() {
-                summary.skip(format!("query {:?}: its text is empty", query.id));
-                continue;
-            }
-            anchors.push(query);
-            kept.push(position);
-        }
-        if anchors.is_empty() {
-            anyhow::bail!("all {} queries that were chosen as anchors are empty", chosen.len());
-        }
-        Ok((anchors, kept, len))
+        let digest = space.digest()?;
+        Ok(Encoded { space: Some(space), vectors: Some((anchor_vectors, item_vectors)), digest })
     }
 }
 
@@ -380,119 +330,4 @@ fn file_digest(path: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     Ok(loxia::core::artefact::Manifest::read_any(path)?.digests.remove("model"))
-}
-
-/// Scores anchors against all items into a matrix beside the output; `None` after a dry run.
-fn score_anchors<'a>(
-    flags: &BuildFlags,
-    data: Option<&'a DataSet>,
-    queries: Option<&QueryStore>,
-    context: &Context,
-    summary: &mut Summary,
-) -> Result<Option<AnchorRows<'a>>> {
-    let (Some(data), Some(model)) = (data, &flags.model) else { return usage("--model needs --data") };
-    let store = data.items()?;
-    if store.is_empty() {
-        return usage(format!("{}: no items, so there is nothing to index", data.path().display()));
-    }
-    let (anchors, chosen, of_rows) = flags.choose_anchors(queries, data, context, summary)?;
-    let items = OrderedItems::whole(store);
-    let scorer = flags.model_flags.cross_encoder(model, context)?;
-    let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
-    summary.fact("model", scorer.info().name);
-    if flags.dry_run {
-        let time = forecast.time(forecast.pairs);
-        context.say(format_args!("to score: {}", forecast.sentence(forecast.pairs)));
-        summary
-            .fact("anchors", forecast.anchors)
-            .fact("items", forecast.items)
-            .fact("pairs", forecast.pairs)
-            .fact_as("expected time", duration(time), time.as_secs_f64());
-        return Ok(None);
-    }
-    let anchors_store = QueryStore::from_records(anchors.clone())?;
-    let scores = anchor_scores(
-        &AnchorScoring {
-            path: &anchors_path(&flags.output.output),
-            overwrite: flags.output.overwrite,
-            resume: flags.resume,
-            tile_pairs: flags.tile_pairs,
-            forecast: &forecast,
-        },
-        &scorer,
-        &anchors_store,
-        &items,
-        store.digest(),
-        context,
-        summary,
-    )?;
-    let layout = serde_json::to_vec(&scorer.facts().layout)?;
-    let digests = vec![
-        ("model", scorer.info().digest),
-        ("layout", digest_bytes(&layout)),
-        (DATA_DIGEST, store.digest().to_owned()),
-        ("queries", anchors_store.digest().to_owned()),
-    ];
-    let item_ids = store.ids().clone();
-    Ok(Some(AnchorRows {
-        scores,
-        anchors: Some(anchors),
-        items: Some(items),
-        item_ids,
-        chosen,
-        of_rows,
-        digests,
-    }))
-}
-
-/// Where the anchor scores of an index are kept.
-pub(crate) fn anchors_path(index: &Path) -> PathBuf {
-    beside(index, ".anchors")
-}
-
-/// How anchor scores are filled in.
-pub(super) struct AnchorScoring<'a> {
-    pub(super) path: &'a Path,
-    pub(super) overwrite: bool,
-    pub(super) resume: bool,
-    pub(super) tile_pairs: Option<u32>,
-    pub(super) forecast: &'a Forecast,
-}
-
-/// Scores anchors x items into a matrix that survives a crash, and reads it.
-pub(super) fn anchor_scores(
-    work: &AnchorScoring<'_>,
-    scorer: &CrossEncoder,
-    anchors: &QueryStore,
-    items: &OrderedItems<'_>,
-    items_digest: &str,
-    context: &Context,
-    summary: &mut Summary,
-) -> Result<Dense> {
-    let output = OutputFlags { output: work.path.to_owned(), overwrite: work.overwrite };
-    let target = MatrixTarget::new(&output, work.resume, false)?;
-    let item_ids = items.ids()?;
-    let mut spec = MatrixSpec::dense(anchors.ids(), &item_ids)
-        .digest("model", scorer.info().digest)
-        .digest("queries", anchors.digest())
-        .digest("items", items_digest)
-        .command(command_line());
-    if let Some(pairs) = work.tile_pairs {
-        let shape = loxia::core::matrix::TileShape::of_cells(anchors.len(), items.len(), pairs as usize);
-        spec = spec.tile(shape);
-    }
-    if let Some(writer) = target.writer(&spec)? {
-        let grid = *writer.grid();
-        let missing = writer.missing_tiles().map(|tile| grid.cells_of(tile) as u64).sum();
-        context.say(format_args!("to score: {}", work.forecast.sentence(missing)));
-        let read = |cols| Ok(items.read(cols)?);
-        let (done, took) = fill(writer, scorer, anchors, 0, &read, context, summary)
-            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
-        let rate = three_digits(done as f64 / took.as_secs_f64().max(1e-9));
-        summary.fact_as("score", format!("{} ({rate} pairs/s)", duration(took)), took.as_secs_f64());
-    } else {
-        summary.fact_as("score", "scored before", 0.0);
-    }
-    summary.fact("anchor scores", target.shown());
-    read_scores(work.path, context)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use loxia::core::Progress;
 use loxia::search::{Index, IndexSummary};
 
-use super::build::anchors_path;
+use super::scoring::anchors_path;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::print_line;

@@ -103,7 +103,7 @@ impl<'a> OrderedItems<'a> {
                     format!("items {name:?} of an index of {} items; build the index again", self.len());
                 return Err(Error::corrupt(path.join(MANIFEST_FILE), what).into());
             }
-            parts.push((name, start..end));
+            parts.push((name.as_str(), start..end));
         }
         for (name, range) in parts {
             // An index of some items of a data set keeps the digest of all of them.

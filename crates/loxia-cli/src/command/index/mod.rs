@@ -6,6 +6,8 @@ mod build;
 mod forecast;
 mod inspect;
 pub(super) mod items;
+mod scored_rows;
+mod scoring;
 mod stand_in;
 mod stored_scores;
 pub(super) mod vectors;
@@ -16,7 +18,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use loxia::search::Index;
 
-pub(super) use build::anchors_path;
+pub(super) use scoring::anchors_path;
 
 use crate::context::Context;
 use crate::exit::Outcome;

@@ -138,10 +138,9 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let items = OrderedItems::of_index(&index, &flags.index, stores, context)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     super::index::check_model(&index, &flags.index, &scorer.info().digest, context)?;
-    let (space, dual) = (None, flags.dual.as_deref());
-    let space = match flags.method {
-        MethodName::Exact => space,
-        _ => VectorSpace::of_index(&index, &flags.index, dual, &flags.model_flags, context)?,
+    let space = match (flags.method, flags.dual.as_deref()) {
+        (MethodName::Exact, _) => None,
+        (_, dual) => VectorSpace::of_index(&index, &flags.index, dual, &flags.model_flags, context)?,
     };
     if !matches!(space, Some(VectorSpace::Dual(_))) {
         flags
@@ -156,11 +155,11 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let engine = Engine { method, items, space, scorer, k: flags.k, stop };
     engine.remarks(context);
     let totals = match (asked, flags.interactive) {
-        (Some(query), _) => engine.answer_all(vec![query], &output, context)?,
+        (Some(query), _) => engine.answer_all(&[query], &output, context)?,
         (None, true) => engine.converse(&output, context)?,
         (None, false) => {
             let queries = queries::of_data(&flags, &data[0], &mut summary)?;
-            engine.answer_all(queries, &output, context)?
+            engine.answer_all(&queries, &output, context)?
         }
     };
     totals.tell(&engine, &mut summary);
@@ -234,12 +233,12 @@ impl Engine<'_> {
     }
 
     /// Answers one query after the other.
-    fn answer_all(&self, queries: Vec<Query>, output: &AnswerOutput, context: &Context) -> Result<Totals> {
+    fn answer_all(&self, queries: &[Query], output: &AnswerOutput, context: &Context) -> Result<Totals> {
         let mut totals = Totals::default();
         let shown = output.is_for_people() && output.is_stdout();
         let bar = if shown { context.hidden_bar() } else { context.bar(queries.len() as u64, "queries") };
         let answered = output.write(|out| {
-            for query in &queries {
+            for query in queries {
                 let answer = self.search(query, context)?;
                 totals.add(&answer);
                 out(&Found {

@@ -1,0 +1,131 @@
+//! Anchor rows that are scored here: queries are chosen, or items stand in for them, and scored against all.
+
+use anyhow::Result;
+use loxia::core::artefact::digest_bytes;
+use loxia::core::{PairScorer, Query, Seed};
+use loxia::data::{DataSet, QueryStore};
+
+use super::anchor_choice::{DEFAULT_ANCHORS, draw};
+use super::build::{AnchorRows, BuildFlags};
+use super::forecast::Forecast;
+use super::items::{DATA_DIGEST, OrderedItems};
+use super::scoring::{AnchorScoring, anchor_scores, anchors_path};
+use super::stand_in::{AnchorSource, queries_from};
+use crate::context::Context;
+use crate::exit::usage;
+use crate::report::{Summary, duration};
+
+/// Scores anchors against all items into a matrix beside the output; `None` after a dry run.
+pub(super) fn score_anchors<'a>(
+    flags: &BuildFlags,
+    data: Option<&'a DataSet>,
+    queries: Option<&QueryStore>,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<Option<AnchorRows<'a>>> {
+    let (Some(data), Some(model)) = (data, &flags.model) else { return usage("--model needs --data") };
+    let store = data.items()?;
+    if store.is_empty() {
+        return usage(format!("{}: no items, so there is nothing to index", data.path().display()));
+    }
+    let (anchors, chosen, of_rows) = choose_anchors(flags, queries, data, context, summary)?;
+    let items = OrderedItems::whole(store);
+    let scorer = flags.model_flags.cross_encoder(model, context)?;
+    let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
+    summary.fact("model", scorer.info().name);
+    if flags.dry_run {
+        let time = forecast.time(forecast.pairs);
+        context.say(format_args!("to score: {}", forecast.sentence(forecast.pairs)));
+        summary
+            .fact("anchors", forecast.anchors)
+            .fact("items", forecast.items)
+            .fact("pairs", forecast.pairs)
+            .fact_as("expected time", duration(time), time.as_secs_f64());
+        return Ok(None);
+    }
+    let anchors_store = QueryStore::from_records(anchors.clone())?;
+    let scores = anchor_scores(
+        &AnchorScoring {
+            path: &anchors_path(&flags.output.output),
+            overwrite: flags.output.overwrite,
+            resume: flags.resume,
+            tile_pairs: flags.tile_pairs,
+            forecast: &forecast,
+        },
+        &scorer,
+        &anchors_store,
+        &items,
+        store.digest(),
+        context,
+        summary,
+    )?;
+    let layout = serde_json::to_vec(&scorer.facts().layout)?;
+    let digests = vec![
+        ("model", scorer.info().digest),
+        ("layout", digest_bytes(&layout)),
+        (DATA_DIGEST, store.digest().to_owned()),
+        ("queries", anchors_store.digest().to_owned()),
+    ];
+    let item_ids = store.ids().clone();
+    Ok(Some(AnchorRows {
+        scores,
+        anchors: Some(anchors),
+        items: Some(items),
+        item_ids,
+        chosen,
+        of_rows,
+        digests,
+    }))
+}
+
+/// The anchor queries of a data set: the texts, their positions, and among how many.
+fn choose_anchors(
+    flags: &BuildFlags,
+    queries: Option<&QueryStore>,
+    data: &DataSet,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<(Vec<Query>, Vec<usize>, usize)> {
+    let seed = Seed(flags.seed);
+    let (len, what) = match queries {
+        Some(queries) => (queries.len(), "queries"),
+        None => (data.items()?.len(), "items"),
+    };
+    let chosen = match &flags.anchors {
+        Some(choice) => choice.positions(len, what, seed)?,
+        None if len == 0 => {
+            return usage(format!("{}: no {what} to make anchors of", data.path().display()));
+        }
+        None => draw(len, DEFAULT_ANCHORS, seed),
+    };
+    let Some(queries) = queries else {
+        let whole = flags.anchors_from == Some(AnchorSource::Items);
+        let made = queries_from(data.items()?, &chosen, whole, seed)?;
+        if made.is_empty() {
+            return usage(format!("{}: no item has a text to ask", data.path().display()));
+        }
+        context.say(format_args!(
+            "no queries: {} {} stand in as anchors. Searches with real queries then find less, and their \
+             estimated recall, calibrated on the stand-ins, is too high; give real queries with --queries as \
+             soon as there are some",
+            made.len(),
+            if whole { "items" } else { "sentences of items" }
+        ));
+        summary.fact("anchors made of", if whole { "items" } else { "sentences of items" });
+        return Ok((made, Vec::new(), 0));
+    };
+    let (mut anchors, mut kept) = (Vec::new(), Vec::new());
+    for &position in &chosen {
+        let query = queries.get(position as u32)?;
+        if query.text.is_blank() {
+            summary.skip(format!("query {:?}: its text is empty", query.id));
+            continue;
+        }
+        anchors.push(query);
+        kept.push(position);
+    }
+    if anchors.is_empty() {
+        anyhow::bail!("all {} queries that were chosen as anchors are empty", chosen.len());
+    }
+    Ok((anchors, kept, len))
+}
