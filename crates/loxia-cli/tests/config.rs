@@ -51,13 +51,6 @@ fn completions_and_manual_pages_are_written() {
 }
 
 #[test]
-fn the_demo_shows_before_and_after() {
-    let first = succeed(&["demo"]);
-    assert!(first.stdout.contains("before  after"), "{}", first.stdout);
-    assert_eq!(succeed(&["demo"]).stdout, first.stdout);
-}
-
-#[test]
 fn the_doctor_finds_right_scores_with_every_kernel() {
     let said = succeed(&["doctor"]);
     assert!(said.stdout.contains("portable: ok"), "{}", said.stdout);

@@ -4,6 +4,7 @@ mod bad_input;
 mod bench;
 mod config;
 mod data;
+mod demo;
 mod embed;
 mod eval;
 mod faults;

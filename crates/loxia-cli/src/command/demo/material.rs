@@ -1,5 +1,6 @@
 //! What the demo works on: texts, vectors, and the scores of every query against every item.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,15 +84,7 @@ impl Material {
         if let Some(blank) = queries.iter().find(|query| query.text.is_blank()) {
             anyhow::bail!("query {:?} is empty; remove it from the data set", blank.id);
         }
-        // Judgements of other kinds are of no use here: what counts is the cross-encoder's own order.
-        let golds = data.golds().unwrap_or_default();
-        let golds: std::collections::HashMap<_, _> =
-            golds.iter().map(|gold| (gold.query.as_str(), gold.item.as_str())).collect();
-        let golds = queries
-            .iter()
-            .map(|query| golds.get(query.id.as_str()).and_then(|item| store.position(item)))
-            .collect();
-
+        let golds = meant_items(&data, &queries, context)?;
         let (query_vectors, item_vectors) = match &dual {
             Some(dual) => dual_vectors(dual, &queries, &items, context)?,
             None => tfidf_vectors(&queries, &items, context)?,
@@ -192,6 +185,23 @@ impl Material {
             grouped((searches * items) as u64)
         )
     }
+}
+
+/// The item each query means. Only mentions have one: judgements of documents say nothing about the cross-encoder's
+/// own order, which is all that counts here.
+fn meant_items(data: &DataSet, queries: &[Query], context: &Context) -> Result<Vec<Option<u32>>> {
+    if !queries.iter().any(|query| matches!(query.text, QueryText::Mention { .. })) {
+        return Ok(vec![None; queries.len()]);
+    }
+    let golds = data.golds().unwrap_or_else(|error| {
+        context.say(format_args!("which items are meant is not shown: {error}"));
+        Vec::new()
+    });
+    let store = data.items()?;
+    let golds: HashMap<&str, &str> =
+        golds.iter().map(|gold| (gold.query.as_str(), gold.item.as_str())).collect();
+    let meant = |query: &Query| golds.get(query.id.as_str()).and_then(|item| store.position(item));
+    Ok(queries.iter().map(meant).collect())
 }
 
 /// How many of the queries are anchors, and how many are searched.
