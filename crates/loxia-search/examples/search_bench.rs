@@ -128,7 +128,7 @@ fn search(flags: &Flags) -> Fallible<serde_json::Value> {
     // The first round brings the mapped pages in and is not counted.
     for turn in 0..=count {
         let query = turn % rows.rows();
-        let view = QueryView { id: "q", vector: Some(queries.row(query)) };
+        let view = QueryView { id: "q", vector: Some(queries.row(query)), text: None };
         let row = rows.row(query);
         let before = processor_seconds();
         let answer =
