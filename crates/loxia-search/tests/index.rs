@@ -156,7 +156,7 @@ fn an_item_added_is_like_the_same_item_fitted() {
     let grown = index.add(&ids(120..130), &new_scores, Some(&new_vectors)).unwrap();
     assert_eq!((grown.items(), grown.added(), grown.item_ids().get(125)), (130, 10, "d125"));
     let queries = world.test.vectors.as_ref().unwrap();
-    let view = QueryView { id: "q", vector: Some(queries.row(0)) };
+    let view = QueryView { id: "q", vector: Some(queries.row(0)), text: None };
     let (mean, variance) = grown.posterior().prior(&view).unwrap();
     for item in 110..120 {
         assert!((mean[item] - mean[item + 10]).abs() < 0.02 * mean[item].abs().max(1.0));
