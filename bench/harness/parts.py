@@ -82,8 +82,8 @@ def avx2_part(bench):
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
     racing = [
-        bench.load(theirs, "torch", "sdpa", "f32", "minilm", THREADS),
-        bench.load(mine, OURS, "", "f32", "minilm", THREADS),
+        bench.load(theirs, "torch", "sdpa", "f32", "cross", THREADS),
+        bench.load(mine, OURS, "", "f32", "cross", THREADS),
     ]
     if not all(racing):
         return {}, []
@@ -128,7 +128,7 @@ def peak_of(bench, library, precision, variant):
         else:
             worker = process.peer(library, THREADS, bench.log)
         try:
-            one = bench.load(worker, library, variant, precision, "minilm", THREADS)
+            one = bench.load(worker, library, variant, precision, "cross", THREADS)
             if not one:
                 return None
             if counts:

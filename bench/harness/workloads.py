@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from harness.models import scores_pairs
 
 CLS, SEP = 101, 102
 
@@ -22,7 +23,7 @@ class Workload:
 
     @property
     def separator(self):
-        return SEP if self.model == "cross" else None
+        return SEP if scores_pairs(self.model) else None
 
     @property
     def tokens(self):
@@ -65,16 +66,20 @@ def encoder_workloads(words, quick, smoke):
     short = lambda length: length // 8 if smoke else length
     between = lambda seed, low, high, count: np.random.default_rng(seed).integers(short(low), short(high) + 1, count)
     sizes = lambda *every: every[1:2] if quick and len(every) > 1 else every
-    mixed = words.sequences(3, between(3, 32, 256, 64))
+    long = lambda seed, count, pair: words.sequences(seed, [short(256)] * count, pair=pair)
+    few, fewer = (8, 2) if quick else (16, 4)
+    mixed = words.sequences(3, between(3, 32, 256, 64), pair=True)
     pairs = words.sequences(5, between(5, *((64, 96) if smoke else (24, 56)), 128), pair=True)
     pair = words.sequences(4, [short(128)], pair=True)
     made = [
-        Workload("minilm_256", "minilm", words.sequences(1, [short(256)] * (8 if quick else 16)), sizes(4, 8, 16)),
-        Workload("base_256", "base", words.sequences(2, [short(256)] * (2 if quick else 4)), sizes(1, 2, 4)),
-        Workload("minilm_mixed_padded", "minilm", mixed, sizes(16, 32, 64)),
-        Workload("minilm_mixed_bucketed", "minilm", mixed, sizes(4, 8, 16), order="sorted"),
+        Workload("minilm_256", "cross", long(1, few, True), sizes(4, 8, 16)),
+        Workload("base_256", "base_cross", long(2, fewer, True), sizes(1, 2, 4)),
+        Workload("minilm_mixed_padded", "cross", mixed, sizes(16, 32, 64)),
+        Workload("minilm_mixed_bucketed", "cross", mixed, sizes(4, 8, 16), order="sorted"),
         Workload("minilm_1x128", "cross", pair, sizes(1), repeat=4 if quick else 16),
         Workload("minilm_40", "cross", pairs, sizes(16, 32, 64)),
+        Workload("minilm_256_embed", "minilm", long(1, few, False), sizes(4, 8, 16)),
+        Workload("base_256_embed", "base", long(2, fewer, False), sizes(1, 2, 4)),
     ]
     return {workload.key: workload for workload in made}
 
@@ -82,7 +87,7 @@ def encoder_workloads(words, quick, smoke):
 def check_workload(words, model):
     """Short, of many lengths, and long enough to fill batches: for comparing outputs."""
     lengths = np.random.default_rng(6).integers(12, 161, 24)
-    sequences = words.sequences(6, lengths, pair=model == "cross")
+    sequences = words.sequences(6, lengths, pair=scores_pairs(model))
     return Workload("check", model, sequences, (8,), order="sorted")
 
 
