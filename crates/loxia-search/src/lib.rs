@@ -16,8 +16,12 @@
 //! | [`Axn`] | by regression of the scores on item vectors, in rounds |
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
 //!
+//! An [`Index`] is a fitted [`Posterior`] with the ids of its items, stored in a directory and mapped when it
+//! is opened.
+//!
 //! Everything runs on the calling thread; searches of one method may run on many threads at once and
-//! give the same answers. Rows, vectors and factors are held in memory in single precision.
+//! give the same answers. Rows and vectors are held in memory in single precision; what [`Posterior`]
+//! keeps of each item is in half precision.
 
 mod adacur;
 mod anchors;
