@@ -18,10 +18,13 @@
 //! | [`Posterior`] | by the mean of a Gaussian model of the row, in rounds; it also estimates its recall |
 //!
 //! First stages and vectors need no neural encoder: [`TfidfVectors`], [`TfidfScan`] and (feature `bm25`)
-//! `Bm25` are made from the texts. [`CachedScorer`] keeps scores on disk, so that none is paid for twice.
+//! `Bm25` are made from the texts. [`CachedScorer`] keeps scores on disk, so that none is paid for twice. An
+//! [`Index`] is a fitted [`Posterior`] with the ids of its items, stored in a directory and mapped when it is
+//! opened.
 //!
 //! A search runs on the calling thread; searches of one method may run on many threads at once (as
-//! [`recall_grid`] does) and give the same answers. Rows, vectors and factors are held in memory in single precision.
+//! [`recall_grid`] does) and give the same answers. Rows and vectors are held in memory in single precision;
+//! what [`Posterior`] keeps of each item is in half precision.
 
 mod adacur;
 mod anchors;

@@ -50,6 +50,8 @@ fn expected_above_avx2(means: &[f32], precisions: &[f32], t: f32) -> f64 {
     expected_above_inline(means, precisions, t)
 }
 
+// Iterators with closures would not be compiled with the feature.
+#[allow(clippy::needless_range_loop)]
 #[inline(always)]
 fn expected_above_inline(means: &[f32], precisions: &[f32], t: f32) -> f64 {
     const LANES: usize = 8;

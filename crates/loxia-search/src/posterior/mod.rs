@@ -75,7 +75,7 @@ pub struct PosteriorSettings {
     pub top_weight: f64,
     /// How many items of an anchor are its top; at most a quarter of all.
     pub top_count: usize,
-    /// Items that later rounds choose from.
+    /// Items that later rounds choose from, at most.
     pub shortlist: usize,
 }
 
@@ -92,7 +92,7 @@ impl Default for PosteriorSettings {
             axes: 128,
             top_weight: 10.0,
             top_count: 500,
-            shortlist: 2000,
+            shortlist: 3000,
         }
     }
 }

@@ -21,6 +21,8 @@ const SCANS: usize = 2;
 /// all. What the prior leaves below does not come up to the shortlist.
 const HOPEFUL_SHORTLISTS: usize = 8;
 const HOPEFUL_SHARE: usize = 4;
+/// Least length of the shortlist, where the settings allow it.
+const LEAST_LISTED: usize = 2000;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -30,6 +32,9 @@ pub(crate) struct Rounds<'a> {
     /// Items paid for and understood, in order of payment.
     known: Option<Known>,
     batches: usize,
+    /// Small batches mean a small budget, for which a shorter list will do; the budget itself must not count,
+    /// or a larger one would not only add items.
+    first_batch: usize,
     /// Of a large collection, the items that scans are about.
     hopeful: Option<Vec<u32>>,
     shortlist: Option<Shortlist>,
@@ -63,6 +68,7 @@ impl<'a> Rounds<'a> {
             belief,
             known: None,
             batches: 0,
+            first_batch: 0,
             hopeful,
             shortlist: None,
             shortlist_batches: 0,
@@ -106,6 +112,9 @@ impl<'a> Rounds<'a> {
             return Ok(());
         }
         self.batches += 1;
+        if self.batches == 1 {
+            self.first_batch = new.len();
+        }
         let listed = self.list(new.iter().map(|scored| scored.item).collect());
         let covariance = &self.model.covariance;
         let surprise: Vec<f32> = new
@@ -169,8 +178,9 @@ impl<'a> Rounds<'a> {
         let (covariance, mean) = (&self.model.covariance, &self.belief.mean);
         // Only one batch is chosen from the first.
         let last = self.batches >= SCANS || self.scans_always();
-        let length = if last { usize::MAX } else { MOST_PROMISING }.min(self.settings().shortlist);
-        let length = length.max(count.saturating_mul(2));
+        let length =
+            if last { self.first_batch.saturating_mul(100).max(LEAST_LISTED) } else { MOST_PROMISING };
+        let length = length.min(self.settings().shortlist).max(count.saturating_mul(2));
         let best = match &self.hopeful {
             Some(hopeful) if ledger.evidence().len() + length <= hopeful.len() => {
                 let mut promise = covariance.scan_of(hopeful, &known.gathered, weights.values());

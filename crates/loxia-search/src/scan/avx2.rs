@@ -107,6 +107,8 @@ pub(super) fn cross_dots<T: Stored>(
 }
 
 /// Dot products of four rows with some vectors.
+// Iterators with closures would not be compiled with the features.
+#[allow(clippy::needless_range_loop)]
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]) -> [[f32; ROWS]; V] {

@@ -59,9 +59,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (others, others_rest) = b.as_chunks::<LANES>();
     let mut sums = [0.0f32; LANES];
     for (x, y) in chunks.iter().zip(others) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
-        }
+        sums.iter_mut().zip(x.iter().zip(y)).for_each(|(sum, (x, y))| *sum += x * y);
     }
     for (sum, (x, y)) in sums.iter_mut().zip(rest.iter().zip(others_rest)) {
         *sum += x * y;
