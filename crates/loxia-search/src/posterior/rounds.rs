@@ -17,6 +17,11 @@ use crate::{Ledger, Result};
 /// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
 /// batch.
 const SCANS: usize = 2;
+/// The prior is sure of itself, and now and then it is wrong about an item that the dual encoder sees. The
+/// more was paid for, the less the next of its own choice are worth: after `SECOND_OPINION_FULL` scores the
+/// dual encoder names `SECOND_OPINION` of a batch, before it proportionally less.
+const SECOND_OPINION: f64 = 0.2;
+const SECOND_OPINION_FULL: f64 = 400.0;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -72,6 +77,12 @@ impl<'a> Rounds<'a> {
     fn gather(&self, items: &[usize]) -> Gathered {
         let deviation = |&item: &usize| self.model.prior.variance(&self.belief, item).max(0.0).sqrt();
         self.model.covariance.gather(items, items.iter().map(deviation).collect())
+    }
+
+    /// How many of a batch the dual encoder names.
+    fn second_opinion(&self, count: usize, paid: usize) -> usize {
+        let share = SECOND_OPINION * (paid as f64 / SECOND_OPINION_FULL).min(1.0);
+        if self.belief.dual.is_some() { (count as f64 * share) as usize } else { 0 }
     }
 
     /// Takes in what was paid for since the last time.
@@ -198,7 +209,14 @@ impl Policy for Rounds<'_> {
             self.choose_shortlist(ledger)?;
         }
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
-        let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
+        let second = self.second_opinion(count, ledger.evidence().len());
+        let mut taken: Vec<bool> = shortlist.live.iter().map(|live| !live).collect();
+        let mut places = best_positions(&shortlist.mean, count - second, |place| taken[place as usize]);
+        if let Some(dual) = self.belief.dual.as_ref().filter(|_| second > 0) {
+            places.iter().for_each(|&place| taken[place as usize] = true);
+            let named: Vec<f32> = shortlist.items.iter().map(|&item| dual[item]).collect();
+            places.extend(best_positions(&named, second, |place| taken[place as usize]));
+        }
         self.pending = places.into_iter().map(|place| place as usize).collect();
         Ok(self.pending.iter().map(|&place| shortlist.items[place] as u32).collect())
     }
