@@ -118,11 +118,19 @@ impl Anncur {
 
     /// With the best link there is, `C^+ M R^+`, made from the whole matrix M: a bound, no method.
     pub fn oracle(anchors: &AnchorSet, every_row: Arc<Dense>, settings: AnncurSettings) -> Result<Self> {
-        let anchor_rows: Dense<f64> = anchors.rows().scores.cast();
-        let weights = product(&every_row.cast::<f64>(), &pseudo_inverse(&anchor_rows, ORACLE_RCOND)?);
-        let projected = product(&weights, &anchor_rows).cast();
+        let projected = Arc::new(projected_rows(anchors, &every_row)?);
+        Anncur::with_projected(anchors, every_row, projected, settings)
+    }
+
+    /// The same, with the projection already at hand.
+    pub(crate) fn with_projected(
+        anchors: &AnchorSet,
+        every_row: Arc<Dense>,
+        projected: Arc<Dense>,
+        settings: AnncurSettings,
+    ) -> Result<Self> {
         let mut method = Anncur::new(anchors, AnncurSettings { centre: false, ..settings })?;
-        method.oracle = Some((every_row, Arc::new(projected)));
+        method.oracle = Some((every_row, projected));
         Ok(method)
     }
 
@@ -190,6 +198,13 @@ impl Method for Anncur {
         }
         Ok(Outcome::default())
     }
+}
+
+/// `M R^+ R`: every row projected on the anchor rows.
+pub(crate) fn projected_rows(anchors: &AnchorSet, every_row: &Dense) -> Result<Dense> {
+    let anchor_rows: Dense<f64> = anchors.rows().scores.cast();
+    let weights = product(&every_row.cast::<f64>(), &pseudo_inverse(&anchor_rows, ORACLE_RCOND)?);
+    Ok(product(&weights, &anchor_rows).cast())
 }
 
 /// Anchor items of a query, with the index for them where they are the same for all queries.

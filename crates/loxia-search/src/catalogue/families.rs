@@ -8,8 +8,7 @@ use super::choose::best_setting;
 use super::{BuildOptions, Built, MethodName};
 use crate::adacur::{Adacur, AdacurSettings, Strategy};
 use crate::anchors::column_means;
-use crate::anncur::Preference;
-use crate::anncur::{AnchorItems, Anncur, AnncurSettings};
+use crate::anncur::{AnchorItems, Anncur, AnncurSettings, Preference, projected_rows};
 use crate::axn::{Axn, AxnSettings, factorised_item_vectors};
 use crate::item_scores::ItemScores;
 use crate::linalg::Dense;
@@ -91,6 +90,8 @@ struct AnncurMaker {
     /// Item scores in the place of anchor rows.
     item_rows: Option<AnchorSet>,
     every_row: Option<Arc<Dense>>,
+    /// Every row projected on so many anchor rows, for the oracle.
+    projected: Option<(usize, Arc<Dense>)>,
     model: ModelCache,
 }
 
@@ -102,6 +103,7 @@ impl AnncurMaker {
             per_query: None,
             item_rows: None,
             every_row: None,
+            projected: None,
             model: ModelCache::default(),
         };
         match name {
@@ -138,7 +140,14 @@ impl AnncurMaker {
         let preference = Preference::default();
         let settings = AnncurSettings { share, anchor_items, solver, centre, preference };
         if let Some(every_row) = &self.every_row {
-            return Anncur::oracle(anchors, every_row.clone(), settings);
+            let projected = match &self.projected {
+                Some((count, projected)) if *count == anchors.len() => projected.clone(),
+                _ => {
+                    let made = Arc::new(projected_rows(anchors, every_row)?);
+                    self.projected.insert((anchors.len(), made)).1.clone()
+                }
+            };
+            return Anncur::with_projected(anchors, every_row.clone(), projected, settings);
         }
         let rows = self.item_rows.as_ref().unwrap_or(anchors);
         Anncur::with_model(self.model.get(rows, solver, centre), settings)

@@ -26,6 +26,8 @@ pub(crate) const WITHOUT_VECTORS: usize = 2;
 pub(crate) struct Belief {
     pub(crate) mean: Vec<f32>,
     pub(crate) level: Standard,
+    /// The dual encoder's scores, where there are vectors.
+    pub(crate) dual: Option<Vec<f32>>,
 }
 
 pub(crate) struct Prior {
@@ -57,16 +59,16 @@ impl VectorPrior {
 impl Prior {
     /// Prior mean of every item for a query.
     pub(crate) fn predict(&self, query: &QueryView<'_>) -> Result<Belief> {
-        let mean = match &self.vectors {
+        let (mean, dual) = match &self.vectors {
             Some(part) => {
                 let dual = part.dual_scores(query)?;
-                let standard = Standard::of(&dual);
-                self.mean_with_vectors(&dual, &standard, part.regression.predict(part.vector(query)?)?)
+                let predicted = part.regression.predict(part.vector(query)?)?;
+                (self.mean_with_vectors(&dual, &Standard::of(&dual), predicted), Some(dual))
             }
-            None => self.mean_without_vectors(),
+            None => (self.mean_without_vectors(), None),
         };
         let level = Standard::of(&mean);
-        Ok(Belief { mean, level })
+        Ok(Belief { mean, level, dual })
     }
 
     /// The prior mean from the dual encoder's scores and the predicted row, in place of the latter.

@@ -1,35 +1,36 @@
 //! `loxia eval knn`: recall of search methods against exact search, on stored scores.
 
 mod comparison;
+mod estimates;
 mod grid;
+mod input;
 mod output;
 mod page;
 
 use std::io::Write;
-use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::core::artefact::Existing;
-use loxia::search::linalg::Dense;
-use loxia::search::{AnchorSet, ItemScores, MethodName, QueryRows};
+use loxia::search::MethodName;
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
-use crate::flags::Positions;
-use crate::matrix_source::{read_scores, read_vectors};
+use crate::flags::{DataFlags, Positions};
 use crate::output::Stdout;
 use crate::report::Summary;
 use crate::text_output::write_text_to;
 use crate::typed::Typed;
+use input::Rows;
 
 /// Which vectors the methods may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Vectors {
     /// Those of --query-vectors and --item-vectors
     Files,
+    /// Made from the texts of --data by TF-IDF: no encoder is needed
+    Tfidf,
     /// None: methods start at random or from the anchor rows
     None,
 }
@@ -71,6 +72,11 @@ pub(crate) struct KnnFlags {
     /// Which vectors to use [default: the files, if they are given]
     #[arg(long, value_enum)]
     vectors: Option<Vectors>,
+    /// Where the texts are, for --vectors tfidf: queries in the order of the rows, items in that of the columns
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    data_flags: DataFlags,
     /// Scores of items in the query slot: all items (rows) against anchor items, or anchor items (rows) against all
     #[arg(long, value_name = "MATRIX")]
     item_scores: Option<PathBuf>,
@@ -128,15 +134,6 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "it must be a whole number, at least 1".to_owned())
 }
 
-/// What is compared with what.
-struct Rows {
-    scores: Dense,
-    vectors: Option<(Dense, Arc<Dense>)>,
-    item_scores: Option<Arc<ItemScores>>,
-    anchors: Range<usize>,
-    test: Range<usize>,
-}
-
 /// Reads, searches, prints.
 pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     if context.json {
@@ -149,7 +146,7 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     if let Some(path) = flags.report.as_ref().filter(|path| existing == Existing::Refuse && path.exists()) {
         return Err(loxia::core::Error::Exists { path: path.clone(), resumable: false }.into());
     }
-    let rows = read_rows(&flags, context)?;
+    let rows = Rows::read(&flags, context)?;
     let plan = plan(&flags, &rows)?;
     let bar = context.bar(plan.searches(rows.test.len()), "searches");
     let results = plan.run(&rows, &bar, &context.cancel);
@@ -175,63 +172,6 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     }
     summary.print(context, true)?;
     Ok(Outcome::Done)
-}
-
-fn read_rows(flags: &KnnFlags, context: &Context) -> Result<Rows> {
-    let scores = read_scores(&flags.scores, context)?;
-    let anchors = flags.anchors.within(scores.rows(), "rows")?;
-    let test = flags.test.within(scores.rows(), "rows")?;
-    if anchors.is_empty() || test.is_empty() {
-        return usage("--anchors and --test must hold at least one row each");
-    }
-    if anchors.start < test.end && test.start < anchors.end {
-        return usage(format!(
-            "--anchors {anchors:?} and --test {test:?} share rows; what methods learn from must not be searched"
-        ));
-    }
-    let vectors = match (&flags.query_vectors, &flags.item_vectors, flags.vectors) {
-        (_, _, Some(Vectors::None)) => {
-            flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors none does without them")?;
-            None
-        }
-        (Some(queries), Some(items), _) => {
-            let queries = read_vectors(queries, scores.rows(), "queries", context)?;
-            let items = read_vectors(items, scores.cols(), "items", context)?;
-            Some((queries, Arc::new(items)))
-        }
-        (None, None, None) => None,
-        (None, None, Some(Vectors::Files)) => {
-            return usage("--vectors files needs --query-vectors and --item-vectors");
-        }
-        _ => return usage("--query-vectors and --item-vectors belong together; give both or neither"),
-    };
-    let item_scores = read_item_scores(flags, scores.cols(), context)?;
-    Ok(Rows { scores, vectors, item_scores, anchors, test })
-}
-
-fn read_item_scores(flags: &KnnFlags, items: usize, context: &Context) -> Result<Option<Arc<ItemScores>>> {
-    let Some(path) = &flags.item_scores else {
-        flags.typed.refuse(&["item-anchors"], "it is for --item-scores")?;
-        return Ok(None);
-    };
-    let matrix = read_scores(path, context)?;
-    let (rows, cols) = (matrix.rows(), matrix.cols());
-    if rows != items && cols != items {
-        return usage(format!(
-            "{}: {rows} x {cols}, but there are {items} items; one side must be all of them",
-            path.display()
-        ));
-    }
-    let anchors = match &flags.item_anchors {
-        Some(range) => range.within(items, "items")?,
-        None => 0..if rows == items { cols } else { rows },
-    };
-    let anchors: Arc<[u32]> = anchors.map(|item| item as u32).collect();
-    Ok(Some(Arc::new(if rows == items {
-        ItemScores::items_against_anchors(&matrix, anchors)?
-    } else {
-        ItemScores::anchors_against_items(Arc::new(matrix), anchors)?
-    })))
 }
 
 fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
@@ -268,35 +208,4 @@ fn distinct<T: Clone + PartialEq>(values: &[T]) -> Vec<T> {
         }
     }
     out
-}
-
-impl Rows {
-    /// The first `count` anchor rows.
-    fn anchor_set(&self, count: usize) -> Result<AnchorSet> {
-        let rows: Vec<usize> = self.anchors.clone().take(count).collect();
-        let vectors = self
-            .vectors
-            .as_ref()
-            .map(|(queries, items)| (Arc::new(queries.select_rows(&rows)), items.clone()));
-        let mut anchors = AnchorSet::new(Arc::new(self.scores.select_rows(&rows)), vectors)?;
-        if let Some(item_scores) = &self.item_scores {
-            anchors = anchors.with_item_scores(item_scores.clone())?;
-        }
-        Ok(anchors)
-    }
-
-    /// The same, with all rows to be looked at: for the oracle.
-    fn anchor_set_of_oracle(&self, count: usize) -> Result<AnchorSet> {
-        let every: Vec<usize> = self.anchors.clone().chain(self.test.clone()).collect();
-        Ok(self.anchor_set(count)?.with_every_row(Arc::new(self.scores.select_rows(&every)))?)
-    }
-
-    /// The rows that are searched.
-    fn test_rows(&self) -> QueryRows {
-        let rows: Vec<usize> = self.test.clone().collect();
-        QueryRows {
-            scores: Arc::new(self.scores.select_rows(&rows)),
-            vectors: self.vectors.as_ref().map(|(queries, _)| Arc::new(queries.select_rows(&rows))),
-        }
-    }
 }

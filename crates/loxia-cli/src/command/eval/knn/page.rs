@@ -2,8 +2,9 @@
 
 use loxia::search::MethodName;
 
-use super::Rows;
-use super::grid::{EstimateCell, MethodResult, Plan};
+use super::estimates::EstimateCell;
+use super::grid::{MethodResult, Plan};
+use super::input::Rows;
 use crate::matrix_target::command_line;
 use crate::report::grouped;
 use crate::report_html::{Axis, DataTable, LineChart, Page, Point, Section, Series};
