@@ -72,7 +72,7 @@ tail -f --pid="$emulator" "$serial" | tr -d '\r'
 # It ends with an error when the machine switches itself off; the serial line says how the tests ended.
 wait "$emulator" || true
 
-printed() { tr -d '\r' < "$serial" | grep -q "$1"; }
+printed() { grep -q "$1" <(tr -d '\r' < "$serial"); }
 verdict() { echo "$1" >&2 && exit 1; }
 printed '^ended: all$' || verdict "the emulated machine stopped before the tests ended"
 for program in "$root"/tests/*; do
