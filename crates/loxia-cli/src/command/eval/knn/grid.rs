@@ -4,7 +4,7 @@ use anyhow::Result;
 use loxia::core::{Cancel, Progress, Seed, Stop};
 use loxia::eval::{Interval, LEAST_RESAMPLES, bootstrap_mean};
 use loxia::search::{
-    AnchorSet, BuildOptions, Method, MethodName, QueryRows, RowOutcome, build_for_paper, build_for_seeds,
+    AnchorSet, BuildOptions, MethodName, QueryRows, RowOutcome, build_for_paper, build_for_seeds,
     paper_recalls, search_row,
 };
 use rayon::prelude::*;

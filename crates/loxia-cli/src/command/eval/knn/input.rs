@@ -20,7 +20,7 @@ pub(super) struct Rows {
     pub(super) scores: Dense,
     vectors: Option<(Dense, Arc<Dense>)>,
     item_scores: Option<Arc<ItemScores>>,
-    anchors: Range<usize>,
+    pub(super) anchors: Range<usize>,
     pub(super) test: Range<usize>,
 }
 
