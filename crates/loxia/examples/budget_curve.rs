@@ -54,3 +54,8 @@ fn normal(stream: &str, rows: usize) -> Dense {
     let mut random = Seed(1).stream(stream);
     Dense::from_fn(rows, TRAITS, |_, _| random.normal() as f32)
 }
+
+#[test]
+fn the_example_runs() -> Result<(), Box<dyn Error>> {
+    main()
+}

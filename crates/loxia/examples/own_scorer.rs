@@ -93,3 +93,8 @@ fn names(stream: &str, count: usize) -> Vec<String> {
         })
         .collect()
 }
+
+#[test]
+fn the_example_runs() -> Result<(), Box<dyn Error>> {
+    main()
+}
