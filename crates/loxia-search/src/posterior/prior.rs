@@ -26,8 +26,6 @@ pub(crate) const WITHOUT_VECTORS: usize = 2;
 pub(crate) struct Belief {
     pub(crate) mean: Vec<f32>,
     pub(crate) level: Standard,
-    /// The dual encoder's scores, where there are vectors.
-    pub(crate) dual: Option<Vec<f32>>,
 }
 
 pub(crate) struct Prior {
@@ -59,16 +57,16 @@ impl VectorPrior {
 impl Prior {
     /// Prior mean of every item for a query.
     pub(crate) fn predict(&self, query: &QueryView<'_>) -> Result<Belief> {
-        let (mean, dual) = match &self.vectors {
+        let mean = match &self.vectors {
             Some(part) => {
                 let dual = part.dual_scores(query)?;
-                let predicted = part.regression.predict(part.vector(query)?)?;
-                (self.mean_with_vectors(&dual, &Standard::of(&dual), predicted), Some(dual))
+                let standard = Standard::of(&dual);
+                self.mean_with_vectors(&dual, &standard, part.regression.predict(part.vector(query)?)?)
             }
-            None => (self.mean_without_vectors(), None),
+            None => self.mean_without_vectors(),
         };
         let level = Standard::of(&mean);
-        Ok(Belief { mean, level, dual })
+        Ok(Belief { mean, level })
     }
 
     /// The prior mean from the dual encoder's scores and the predicted row, in place of the latter.

@@ -23,11 +23,6 @@ const HOPEFUL_SHORTLISTS: usize = 8;
 const HOPEFUL_SHARE: usize = 4;
 /// Least length of the shortlist, where the settings allow it.
 const LEAST_LISTED: usize = 2000;
-/// The prior is sure of itself, and now and then it is wrong about an item that the dual encoder sees. The
-/// more was paid for, the less the next of its own choice are worth: after `SECOND_OPINION_FULL` scores the
-/// dual encoder names `SECOND_OPINION` of a batch, before it proportionally less.
-const SECOND_OPINION: f64 = 0.2;
-const SECOND_OPINION_FULL: f64 = 400.0;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -103,12 +98,6 @@ impl<'a> Rounds<'a> {
         let deviation = |&item: &u32| self.model.prior.variance(&self.belief, item as usize).max(0.0).sqrt();
         let deviations = items.iter().map(deviation).collect();
         Listed { items, deviations }
-    }
-
-    /// How many of a batch the dual encoder names.
-    fn second_opinion(&self, count: usize, paid: usize) -> usize {
-        let share = SECOND_OPINION * (paid as f64 / SECOND_OPINION_FULL).min(1.0);
-        if self.belief.dual.is_some() { (count as f64 * share) as usize } else { 0 }
     }
 
     /// Takes in what was paid for since the last time.
@@ -256,14 +245,7 @@ impl Policy for Rounds<'_> {
             self.choose_shortlist(count, ledger)?;
         }
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
-        let second = self.second_opinion(count, ledger.evidence().len());
-        let mut taken: Vec<bool> = shortlist.live.iter().map(|live| !live).collect();
-        let mut places = best_positions(&shortlist.mean, count - second, |place| taken[place as usize]);
-        if let Some(dual) = self.belief.dual.as_ref().filter(|_| second > 0) {
-            places.iter().for_each(|&place| taken[place as usize] = true);
-            let named: Vec<f32> = shortlist.listed.items.iter().map(|&item| dual[item as usize]).collect();
-            places.extend(best_positions(&named, second, |place| taken[place as usize]));
-        }
+        let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
         self.pending = places.into_iter().map(|place| place as usize).collect();
         Ok(self.pending.iter().map(|&place| shortlist.listed.items[place]).collect())
     }
