@@ -106,7 +106,7 @@ fn queries_are_answered_line_by_line() {
 
 #[test]
 fn another_model_or_other_data_are_refused_with_both_digests() {
-    search(&["--query", "run", "--max-length", "16"]).fails_with(4, &["digest of model is", "expected"]);
+    search(&["--query", "run", "--max-item", "20"]).fails_with(4, &["digest of model is", "expected"]);
     let scratch = tempfile::tempdir().unwrap();
     let other = beir(scratch.path(), 61).display().to_string();
     let (index, model) = (Indexed::get().index(), model());

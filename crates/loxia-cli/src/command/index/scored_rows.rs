@@ -105,9 +105,9 @@ fn choose_anchors(
             return usage(format!("{}: no item has a text to ask", data.path().display()));
         }
         context.say(format_args!(
-            "no queries: {} {} stand in as anchors. Searches with real queries then find less, and their \
-             estimated recall, calibrated on the stand-ins, is too high; give real queries with --queries as \
-             soon as there are some",
+            "no queries: {} {} stand in as anchors. Searches learn what they ask, not what people ask: expect a \
+             lower recall for the same budget, and take the estimated recall, calibrated on them, with care. Give \
+             real queries with --queries as soon as there are some",
             made.len(),
             if whole { "items" } else { "sentences of items" }
         ));
