@@ -46,8 +46,8 @@ fn agrees_with_the_numpy_reference() {
             assert!(close, "row {row}: mean {found}, not {expected}");
         }
         for (found, expected) in variance.iter().step_by(7).zip(numbers(&case["variance"])) {
-            // It goes by the level of the mean.
-            let close = (f64::from(*found) - expected).abs() < 5e-3 * expected.max(0.1);
+            // It goes by the level of the mean, and steeply at the top: half a per cent of the one can be one of the other.
+            let close = (f64::from(*found) - expected).abs() < 1e-2 * expected.max(0.1);
             assert!(close, "row {row}: variance {found}, not {expected}");
         }
 
