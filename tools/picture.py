@@ -14,7 +14,7 @@ style = re.search(r"<style>\n(.*?)</style>", page, re.S).group(1)
 kept = [
     rule
     for rule in re.findall(r"(?:@media \(prefers-color-scheme: dark\) \{\s*:root \{.*?\}\s*\}|[^{}@]+\{[^{}]*\})", style, re.S)
-    if re.match(r"\s*(:root|@media \(prefers|svg|\.(grid|diagonal|series|band|leader|accent|s0))", rule)
+    if re.match(r"\s*(:root|@media \(prefers|svg|\.(grid|diagonal|series|band|leader|accent|axis|mark|s[0-7]))", rule)
 ]
 charts = re.findall(r"<svg viewBox=\"0 0 460 300\".*?</svg>", page, re.S)
 captions = re.findall(r"<svg viewBox=\"0 0 460 300\" role=\"img\" aria-label=\"(.*?)\"", page)
