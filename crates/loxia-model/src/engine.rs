@@ -17,6 +17,12 @@ use crate::options::{ModelOptions, Precision};
 /// enough that the activations of a batch for each thread stay near the caches.
 const TOKEN_BUDGET: usize = 2048;
 
+/// Batches for each thread, where there is enough to do: they end at about the same time.
+const BATCHES_A_THREAD: usize = 4;
+
+/// Fewer tokens than these are not worth a batch: reading the weights would begin to count.
+const LEAST_TOKENS: usize = 512;
+
 /// Sequences laid out at once; bounds memory however many are to be computed.
 pub(crate) const SEQUENCES_AT_ONCE: usize = 4096;
 
@@ -103,7 +109,8 @@ impl Engine {
         cancel: &Cancel,
     ) -> Result<()> {
         let lengths: Vec<usize> = sequences.iter().map(TokenSequence::len).collect();
-        let plans = plan_batches(&lengths, self.token_budget);
+        let threads = rayon::current_num_threads();
+        let plans = plan_batches(&lengths, self.budget_for(lengths.iter().sum(), threads));
         let store = Mutex::new(store);
         let run_one = |plan: &Vec<usize>, alone: bool| {
             cancel.check()?;
@@ -114,11 +121,18 @@ impl Engine {
             plan.iter().zip(of_each).for_each(|(&sequence, values)| (*store)(sequence, values));
             Ok(())
         };
-        let threads = rayon::current_num_threads();
         let even = if threads == 1 { 0 } else { plans.len() / threads * threads };
         let (for_each, shared) = plans.split_at(even);
         for_each.par_iter().with_max_len(1).try_for_each(|plan| run_one(plan, true))?;
         shared.iter().try_for_each(|plan| run_one(plan, false))
+    }
+
+    /// Tokens in a batch: fewer where that gives every thread some batches of its own.
+    fn budget_for(&self, tokens: usize, threads: usize) -> usize {
+        if threads == 1 {
+            return self.token_budget;
+        }
+        (tokens / (BATCHES_A_THREAD * threads)).max(LEAST_TOKENS).min(self.token_budget)
     }
 
     fn run_batch(
