@@ -31,14 +31,17 @@ pub(super) enum Projections {
 /// Memory for a block of rows.
 #[derive(Default)]
 pub(super) struct BlockScratch {
-    projected: Buffer,
+    /// What attention makes.
+    pub(super) attended: Buffer,
+    pub(super) projected: Buffer,
     pub(super) intermediate: Buffer,
-    codes: Codes,
+    pub(super) codes: Codes,
 }
 
 impl Scratch for BlockScratch {
     fn bytes(&self) -> usize {
-        self.projected.bytes() + self.intermediate.bytes() + self.codes.bytes()
+        let buffers = [&self.attended, &self.projected, &self.intermediate];
+        buffers.into_iter().map(Buffer::bytes).sum::<usize>() + self.codes.bytes()
     }
 }
 
@@ -64,16 +67,10 @@ impl Layer {
         }
     }
 
-    /// What comes after attention: takes rows of `states` on, given what attention made of them.
-    pub(super) fn finish(
-        &self,
-        run: Run<'_>,
-        attended: &[f32],
-        states: &mut [f32],
-        scratch: &mut BlockScratch,
-    ) {
+    /// What comes after attention: takes rows of `states` on, given what attention made of them in `scratch`.
+    pub(super) fn finish(&self, run: Run<'_>, states: &mut [f32], scratch: &mut BlockScratch) {
         let rows = states.len() / run.shape.hidden;
-        let BlockScratch { projected, intermediate, codes } = scratch;
+        let BlockScratch { attended, projected, intermediate, codes } = scratch;
         let projected = projected.sized(states.len());
         let plain = Activation::Identity;
         run.affine(Work::AttentionOutput, attended, &self.attention_output, plain, codes, projected);
@@ -118,14 +115,8 @@ impl Run<'_> {
     }
 
     /// Queries, keys or values of some rows.
-    pub(super) fn project(
-        self,
-        rows: &[f32],
-        weights: &Weights,
-        scratch: &mut BlockScratch,
-        out: &mut [f32],
-    ) {
-        self.affine(Work::Projections, rows, weights, Activation::Identity, &mut scratch.codes, out);
+    pub(super) fn project(self, rows: &[f32], weights: &Weights, codes: &mut Codes, out: &mut [f32]) {
+        self.affine(Work::Projections, rows, weights, Activation::Identity, codes, out);
     }
 
     fn add_norm(self, states: &mut [f32], addend: &[f32], norm: &LayerNorm) {

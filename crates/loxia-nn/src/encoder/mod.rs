@@ -1,24 +1,22 @@
 //! The encoder on the CPU.
 //!
-//! A layer takes three passes over the batch: blocks of rows to queries, keys and values; attention, sequence by
-//! sequence; blocks of rows through everything else, so that a block's data stays in cache up to the last
-//! norm. Each pass is shared among the threads of the current rayon pool. In the last layer only the wanted rows
-//! take more than the projection to keys and values.
+//! Blocks of rows go through the layers (`passage`), so that a block's data stays in cache from attention up to
+//! the next layer's queries; the threads of the current rayon pool share the blocks of a batch. In the last
+//! layer only the wanted rows take more than the projection to keys and values.
 
 mod attend;
 mod embeddings;
 mod layer;
+mod passage;
 
-use rayon::prelude::*;
-
-use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed, Rows};
+use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed};
 use crate::memory::{Buffer, Pool, Scratch};
 use crate::operations;
-use crate::profile::{Profile, Work, timed};
+use crate::profile::Profile;
 use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Precision, Result};
-use attend::AttentionPlan;
 use embeddings::Embeddings;
-use layer::{BlockScratch, Layer, Projections, Run};
+use layer::{BlockScratch, Layer, Run};
+use passage::Passage;
 
 /// An encoder of the BERT class on the CPU.
 ///
@@ -62,17 +60,15 @@ pub struct CpuEncoder {
 #[derive(Default)]
 struct BatchScratch {
     states: Buffer,
-    /// Queries, keys and values, or keys and values.
-    projected: Buffer,
-    /// Queries of the wanted rows.
     queries: Buffer,
-    /// What attention makes.
-    attended: Buffer,
+    /// Of the layer at hand and of the next.
+    keys_values: [Buffer; 2],
 }
 
 impl Scratch for BatchScratch {
     fn bytes(&self) -> usize {
-        [&self.states, &self.projected, &self.queries, &self.attended].into_iter().map(Buffer::bytes).sum()
+        let [even, odd] = &self.keys_values;
+        [&self.states, &self.queries, even, odd].into_iter().map(Buffer::bytes).sum()
     }
 }
 
@@ -138,15 +134,11 @@ impl CpuEncoder {
     /// Hidden states of all tokens after the embeddings and after each layer, `[tokens][hidden]` each.
     pub fn all_states(&self, batch: &PackedBatch) -> Result<Vec<Vec<f32>>> {
         self.check(batch)?;
-        let run = self.run(None, rayon::current_num_threads());
+        let run = self.run(None, 1);
         Ok(self.batches.with(|scratch| {
-            self.embed(run, batch, &mut scratch.states);
-            let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32, run.threads);
-            let mut all = vec![scratch.states.to_vec()];
-            for layer in &self.layers {
-                self.advance(run, layer, batch, &plan, scratch);
-                all.push(scratch.states.to_vec());
-            }
+            let mut all = Vec::new();
+            Passage::new(self, run, batch, 0..batch.tokens() as u32, scratch)
+                .watch(|states| all.push(states));
             all
         }))
     }
@@ -213,24 +205,9 @@ impl CpuEncoder {
         }
         let run = self.run(profile, threads);
         self.batches.with(|scratch| {
-            self.embed(run, batch, &mut scratch.states);
-            let copy_rows = |states: &[f32], out: &mut [f32]| {
-                for (&row, out) in rows.iter().zip(out.chunks_exact_mut(hidden)) {
-                    out.copy_from_slice(&states[row as usize * hidden..][..hidden]);
-                }
-            };
-            let Some((last, earlier)) = self.layers.split_last() else {
-                return copy_rows(&scratch.states, out);
-            };
-            if !earlier.is_empty() {
-                let plan = AttentionPlan::new(batch, 0..batch.tokens() as u32, run.threads);
-                earlier.iter().for_each(|layer| self.advance(run, layer, batch, &plan, scratch));
-            }
-            copy_rows(&scratch.states, out);
-            let plan = AttentionPlan::new(batch, rows.iter().copied(), run.threads);
-            let BatchScratch { states, projected, queries, attended } = scratch;
-            self.attend(run, last, batch, &plan, (states, out), (projected, queries), attended);
-            self.finish(run, last, attended, out);
+            let passage = Passage::new(self, run, batch, rows.iter().copied(), scratch);
+            passage.finish();
+            passage.write(out);
         });
         self.count_operations(batch, rows);
         Ok(())
@@ -247,78 +224,6 @@ impl CpuEncoder {
             .map(|length| of_sequence(length, 1) - of_sequence(length, 0))
             .sum();
         operations::count(no_rows + of_rows);
-    }
-
-    fn embed(&self, run: Run<'_>, batch: &PackedBatch, states: &mut Buffer) {
-        let hidden = self.shape.hidden;
-        let states = states.sized(batch.tokens() * hidden);
-        for_blocks(run.threads, batch.tokens(), hidden, states, |first, states| {
-            self.blocks.with(|block| {
-                timed(run.profile, Work::Embeddings, || {
-                    self.embeddings.embed(self.isa, batch, first, &mut block.intermediate, states);
-                });
-            });
-        });
-    }
-
-    /// Takes all tokens through a layer.
-    fn advance(
-        &self,
-        run: Run<'_>,
-        layer: &Layer,
-        batch: &PackedBatch,
-        plan: &AttentionPlan,
-        scratch: &mut BatchScratch,
-    ) {
-        let BatchScratch { states, projected, queries, attended } = scratch;
-        self.attend(run, layer, batch, plan, (states, states), (projected, queries), attended);
-        self.finish(run, layer, attended, states);
-    }
-
-    /// Attention of the rows of a plan, given the states of all tokens and of these rows.
-    #[allow(clippy::too_many_arguments)]
-    fn attend(
-        &self,
-        run: Run<'_>,
-        layer: &Layer,
-        batch: &PackedBatch,
-        plan: &AttentionPlan,
-        (states, wanted): (&[f32], &[f32]),
-        (projected, queries): (&mut Buffer, &mut Buffer),
-        attended: &mut Buffer,
-    ) {
-        let hidden = self.shape.hidden;
-        let project = |states: &[f32], weights: &crate::kernels::Weights, out: &mut Buffer| {
-            let width = weights.outputs();
-            let rows = states.len() / hidden;
-            for_blocks(run.threads, rows, width, out.sized(rows * width), |first, out| {
-                let states = &states[first * hidden..][..out.len() / width * hidden];
-                self.blocks.with(|block| run.project(states, weights, block, out));
-            });
-        };
-        let parts = match &layer.projections {
-            Projections::Together(weights) => {
-                project(states, weights, projected);
-                let rows = Rows { values: projected, stride: 3 * hidden };
-                [rows, rows.from(0, hidden), rows.from(0, 2 * hidden)]
-            }
-            Projections::Apart { queries: weights, keys_values } => {
-                project(states, keys_values, projected);
-                project(wanted, weights, queries);
-                let rows = Rows { values: projected, stride: 2 * hidden };
-                [Rows { values: queries, stride: hidden }, rows, rows.from(0, hidden)]
-            }
-        };
-        let out = attended.sized(wanted.len());
-        plan.run(run, batch.pattern(), self.bias.as_ref(), parts, &self.attention, out);
-    }
-
-    fn finish(&self, run: Run<'_>, layer: &Layer, attended: &[f32], states: &mut [f32]) {
-        let hidden = self.shape.hidden;
-        for_blocks(run.threads, states.len() / hidden, hidden, states, |first, states| {
-            let attended = &attended[first * hidden..][..states.len()];
-            self.blocks.with(|block| layer.finish(run, attended, states, block));
-        });
     }
 }
 
@@ -344,33 +249,5 @@ impl EncoderBackend for CpuEncoder {
 impl std::fmt::Debug for CpuEncoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CpuEncoder").field("shape", &self.shape).field("kernel", &self.kernel).finish()
-    }
-}
-
-/// Rows of a full block: enough to read a layer's weights seldom, few enough to stay in the second cache.
-const BLOCK_ROWS: usize = 96;
-/// Blocks are made of whole register tiles of every kernel (4, 6 or 8 rows).
-const ROW_STEP: usize = 24;
-
-/// Runs `work(first row, rows)` over blocks of `rows`, on several threads when there are several blocks.
-fn for_blocks(
-    threads: usize,
-    rows: usize,
-    width: usize,
-    data: &mut [f32],
-    work: impl Fn(usize, &mut [f32]) + Sync,
-) {
-    // With few rows for many threads, smaller blocks; three for each thread even out their differences.
-    let block = match threads {
-        1 => BLOCK_ROWS,
-        _ => rows.div_ceil(3 * threads).next_multiple_of(ROW_STEP).clamp(ROW_STEP, BLOCK_ROWS),
-    };
-    if rows <= block || threads == 1 {
-        for (index, chunk) in data.chunks_mut(block * width).enumerate() {
-            work(index * block, chunk);
-        }
-    } else {
-        let chunks = data.par_chunks_mut(block * width).enumerate();
-        chunks.for_each(|(index, chunk)| work(index * block, chunk));
     }
 }

@@ -58,10 +58,16 @@ impl Packed {
         self.panels.chunks_exact(self.width * self.inputs).zip(self.bias.chunks_exact(self.width))
     }
 
-    /// One panel and its biases.
+    /// The weights of some inputs in one panel.
     #[cfg(any(test, target_arch = "x86_64"))]
-    pub(crate) fn panel(&self, index: usize) -> (&[f32], &[f32]) {
-        let size = self.width * self.inputs;
-        (&self.panels[index * size..][..size], &self.bias[index * self.width..][..self.width])
+    pub(crate) fn part(&self, panel: usize, inputs: std::ops::Range<usize>) -> &[f32] {
+        let first = panel * self.inputs;
+        &self.panels[(first + inputs.start) * self.width..(first + inputs.end) * self.width]
+    }
+
+    /// The biases of one panel.
+    #[cfg(any(test, target_arch = "x86_64"))]
+    pub(crate) fn bias(&self, panel: usize) -> &[f32] {
+        &self.bias[panel * self.width..][..self.width]
     }
 }

@@ -44,11 +44,4 @@ impl Weights {
             }
         }
     }
-
-    pub(crate) fn outputs(&self) -> usize {
-        match self {
-            Weights::F32(weights) => weights.outputs(),
-            Weights::Int8(weights) => weights.outputs(),
-        }
-    }
 }

@@ -56,6 +56,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch(self, from: *const u8) {
+        // SAFETY: a prefetch may be given any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
     fn splat_ints(self, value: i32) -> __m256i {
         // SAFETY: `self` exists only on a machine with these instructions.
         unsafe { _mm256_set1_epi32(value) }

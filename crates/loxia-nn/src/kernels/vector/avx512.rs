@@ -61,6 +61,12 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     }
 
     #[inline(always)]
+    fn prefetch(self, from: *const u8) {
+        // SAFETY: a prefetch may be given any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+
+    #[inline(always)]
     fn splat_ints(self, value: i32) -> __m512i {
         // SAFETY: `self` exists only on a machine with these instructions.
         unsafe { _mm512_set1_epi32(value) }

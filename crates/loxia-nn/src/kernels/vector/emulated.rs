@@ -26,6 +26,8 @@ impl Simd for Emulated {
         task.run(self);
     }
 
+    fn prefetch(self, _from: *const u8) {}
+
     fn splat(self, value: f32) -> Lanes {
         [value; 16]
     }

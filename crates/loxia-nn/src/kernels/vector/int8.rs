@@ -1,7 +1,7 @@
 //! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
 
 use super::elementwise::activate;
-use super::tile::for_rows;
+use super::tile::{for_rows, prefetch_share};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8};
@@ -95,11 +95,17 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
     let outputs = work.weights.outputs();
     let words = work.weights.words();
     let width = VECTORS * S::LANES;
-    for (index, panel) in work.weights.panels().enumerate() {
+    let mut panels = work.weights.panels().peekable();
+    let mut index = 0;
+    while let Some(panel) = panels.next() {
+        let next = panels.peek().map_or(&[][..], |next| next.words);
         let first = index * width;
         let columns = first..outputs.min(first + width);
         let mut row = 0;
-        for out in work.out.chunks_mut(S::TILE_ROWS * outputs) {
+        let tiles = work.out.chunks_mut(S::TILE_ROWS * outputs);
+        let count = tiles.len();
+        for (tile, out) in tiles.enumerate() {
+            prefetch_share(simd, next, tile, count);
             let rows = out.len() / outputs;
             let codes = TileCodes {
                 words: &work.codes.words[row * words..][..rows * words],
@@ -110,6 +116,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
             row += rows;
         }
         activate(simd, work.activation, work.out, outputs, columns);
+        index += 1;
     }
 }
 

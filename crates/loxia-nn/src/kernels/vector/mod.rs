@@ -105,6 +105,9 @@ pub(super) trait Simd: Copy {
     /// apart.
     unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, to_stride: usize);
 
+    /// Asks for the cache line of an address that will be read soon.
+    fn prefetch(self, from: *const u8);
+
     /// The same integer in all lanes.
     fn splat_ints(self, value: i32) -> Self::Ints;
 

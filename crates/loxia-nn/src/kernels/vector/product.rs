@@ -6,7 +6,7 @@
 //! rows' part is read from far away once. The sums are the same chains of additions either way.
 
 use super::elementwise::activate;
-use super::tile::{accumulate, for_rows};
+use super::tile::{accumulate, for_rows, prefetch_share};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::{Packed, Rows};
@@ -37,19 +37,18 @@ const ROWS_IN_CACHE: usize = 320 << 10;
 fn by_panels<S: Simd, const VECTORS: usize>(simd: S, mut work: Product<'_>) {
     let inputs = work.weights.inputs();
     let depth = inputs.div_ceil(inputs.div_ceil(S::DEPTH));
-    let panels = work.weights.panels().len();
-    if size_of_val(work.input) <= ROWS_IN_CACHE {
-        for index in 0..panels {
-            for from in (0..inputs).step_by(depth) {
-                run_pass::<S, VECTORS>(simd, &mut work, index, from..inputs.min(from + depth));
-            }
-        }
-    } else {
-        for from in (0..inputs).step_by(depth) {
-            for index in 0..panels {
-                run_pass::<S, VECTORS>(simd, &mut work, index, from..inputs.min(from + depth));
-            }
-        }
+    let (parts, panels) = (inputs.div_ceil(depth), work.weights.panels().len());
+    let panels_first = size_of_val(work.input) <= ROWS_IN_CACHE;
+    let pass = |step: usize| {
+        let (index, part) =
+            if panels_first { (step / parts, step % parts) } else { (step % panels, step / panels) };
+        (index, part * depth..inputs.min((part + 1) * depth))
+    };
+    for step in 0..panels * parts {
+        let (index, part) = pass(step);
+        let next = if step + 1 < panels * parts { pass(step + 1) } else { (0, 0..0) };
+        let next = work.weights.part(next.0, next.1);
+        run_pass::<S, VECTORS>(simd, &mut work, index, part, next);
     }
 }
 
@@ -60,22 +59,24 @@ fn run_pass<S: Simd, const VECTORS: usize>(
     work: &mut Product<'_>,
     index: usize,
     part: std::ops::Range<usize>,
+    next: &[f32],
 ) {
     let (inputs, outputs) = (work.weights.inputs(), work.weights.outputs());
     let width = VECTORS * S::LANES;
-    let (panel, bias) = work.weights.panel(index);
     let first = index * width;
     let columns = first..outputs.min(first + width);
     let last = part.end == inputs;
     let pass = Pass {
-        panel: &panel[part.start * width..part.end * width],
-        bias: last.then_some(bias),
+        panel: work.weights.part(index, part.clone()),
+        bias: last.then_some(work.weights.bias(index)),
         fresh: part.start == 0,
         columns: columns.clone(),
         outputs,
     };
     let tiles = work.input.chunks(S::TILE_ROWS * inputs);
-    for (input, out) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)) {
+    let count = tiles.len();
+    for (tile, (input, out)) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)).enumerate() {
+        prefetch_share(simd, next, tile, count);
         let rows = Rows { values: &input[part.start..], stride: inputs };
         for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
     }

@@ -39,6 +39,16 @@ pub(super) fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     sums
 }
 
+/// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
+/// while there is other work.
+#[inline(always)]
+pub(super) fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
+    let from = |share: usize| (next.len() * share / shares).min(next.len());
+    let part = &next[from(share)..from(share + 1)];
+    let line = (64 / size_of::<T>()).max(1);
+    part.iter().step_by(line).for_each(|value| simd.prefetch(std::ptr::from_ref(value).cast()));
+}
+
 /// Calls `$function::<S, ROWS, VECTORS>($arguments)` with `ROWS` equal to a number of rows known at run time,
 /// at most the `TILE_ROWS` of the instruction set.
 macro_rules! for_rows {

@@ -1,0 +1,259 @@
+//! A batch's way through the layers, in blocks of rows that any number of threads take.
+//!
+//! Stage 0 of a block makes its embeddings, stage n takes it through layer n - 1; every stage but the last ends
+//! with the queries, keys and values that the next layer needs. Only attention looks beyond a block, at the keys
+//! and values of the stage before, so threads wait for one another once a layer. Two copies of keys and values
+//! take turns: nobody writes the one that others still read.
+//!
+//! Tasks are claimed in the order of their stages. What a claimed task waits for is therefore done, or in the
+//! hands of a thread that waits only for earlier ones: no number of threads, one included, gets stuck.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use super::attend::AttentionPlan;
+use super::layer::{BlockScratch, Projections, Run};
+use super::{BatchScratch, CpuEncoder};
+use crate::PackedBatch;
+use crate::kernels::Rows;
+use crate::memory::Buffer;
+use crate::profile::{Work, timed};
+
+/// Rows of a full block: enough to read a layer's weights seldom, few enough to stay in the second cache.
+const BLOCK_ROWS: usize = 192;
+/// Fewest rows that are worth another block.
+const FEWEST_ROWS: usize = 24;
+/// Looks at a counter before the processor is offered to others.
+const SPINS: usize = 4096;
+
+/// One forward pass.
+pub(super) struct Passage<'a> {
+    encoder: &'a CpuEncoder,
+    run: Run<'a>,
+    batch: &'a PackedBatch,
+    blocks: Vec<Mutex<Block<'a>>>,
+    /// Keys and values of all tokens, `[tokens][2 · hidden]`: of even and of odd stages.
+    keys_values: [RwLock<&'a mut [f32]>; 2],
+    /// The next task: stage times number of blocks, plus block.
+    next: AtomicUsize,
+    /// Blocks that have ended each stage.
+    ended: Vec<AtomicUsize>,
+}
+
+/// Neighbouring tokens of a batch.
+struct Block<'a> {
+    tokens: Range<usize>,
+    /// Hidden states, `[tokens][hidden]`.
+    states: &'a mut [f32],
+    /// Queries for the layer that comes next: of all tokens; of the wanted ones before the last.
+    queries: &'a mut [f32],
+    /// Which rows attend: all, then the wanted ones.
+    attention: AttentionPlan,
+    /// Wanted tokens and their places in the output.
+    wanted: Vec<(u32, usize)>,
+    /// Last states of the wanted tokens.
+    out: Vec<f32>,
+}
+
+impl<'a> Passage<'a> {
+    /// Lays out a batch of which `rows` are wanted.
+    pub(super) fn new(
+        encoder: &'a CpuEncoder,
+        run: Run<'a>,
+        batch: &'a PackedBatch,
+        rows: impl Iterator<Item = u32>,
+        scratch: &'a mut BatchScratch,
+    ) -> Self {
+        let (hidden, tokens) = (run.shape.hidden, batch.tokens());
+        let BatchScratch { states, queries, keys_values } = scratch;
+        let (mut states, mut queries) = (states.sized(tokens * hidden), queries.sized(tokens * hidden));
+        let ends = block_ends(tokens, run.threads);
+        let mut blocks: Vec<Block<'_>> = Vec::with_capacity(ends.len());
+        for &end in &ends {
+            let tokens = blocks.last().map_or(0, |block| block.tokens.end)..end;
+            let attention = AttentionPlan::new(batch, tokens.clone().map(|token| token as u32));
+            let own = tokens.len() * hidden;
+            let (states, queries) = (states.split_off_mut(..own), queries.split_off_mut(..own));
+            let (Some(states), Some(queries)) = (states, queries) else { break };
+            blocks.push(Block { tokens, states, queries, attention, wanted: Vec::new(), out: Vec::new() });
+        }
+        for (place, row) in rows.enumerate() {
+            let block = ends.partition_point(|&end| end <= row as usize);
+            blocks[block].wanted.push((row, place));
+        }
+        let keys_values = keys_values.each_mut().map(|part| RwLock::new(part.sized(tokens * 2 * hidden)));
+        Passage {
+            encoder,
+            run,
+            batch,
+            blocks: blocks.into_iter().map(Mutex::new).collect(),
+            keys_values,
+            next: AtomicUsize::new(0),
+            ended: (0..=encoder.layers.len()).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// Runs all stages on the threads it was laid out for.
+    pub(super) fn finish(&self) {
+        if self.run.threads == 1 || self.blocks.len() == 1 {
+            return self.work();
+        }
+        rayon::scope(|scope| {
+            for _ in 1..self.run.threads.min(self.blocks.len()) {
+                scope.spawn(|_| self.work());
+            }
+            self.work();
+        });
+    }
+
+    /// Runs all stages on this thread, calling `after` with the states of all tokens after each of them; all
+    /// tokens must be wanted.
+    pub(super) fn watch(&self, mut after: impl FnMut(Vec<f32>)) {
+        for stage in 0..self.ended.len() {
+            let mut states = Vec::with_capacity(self.batch.tokens() * self.run.shape.hidden);
+            for block in &self.blocks {
+                let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
+                self.take(stage, &mut block);
+                let last = stage + 1 == self.ended.len();
+                states.extend_from_slice(if last { &block.out } else { &*block.states });
+            }
+            after(states);
+        }
+    }
+
+    /// Writes the last states of the wanted rows, after [`Passage::finish`].
+    pub(super) fn write(self, out: &mut [f32]) {
+        let hidden = self.run.shape.hidden;
+        for block in self.blocks {
+            let block = block.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for (&(_, place), state) in block.wanted.iter().zip(block.out.chunks_exact(hidden)) {
+                out[place * hidden..][..hidden].copy_from_slice(state);
+            }
+        }
+    }
+
+    /// Takes tasks until there are none.
+    fn work(&self) {
+        let count = self.blocks.len();
+        loop {
+            let task = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(ended) = self.ended.get(task / count) else { return };
+            if let Some(before) = (task / count).checked_sub(1) {
+                wait_for(&self.ended[before], count);
+            }
+            // Counts when dropped, so that a panic here does not leave others waiting.
+            let _ended = Count(ended);
+            // A block that panicked makes the whole pass panic in the end.
+            let mut block = self.blocks[task % count].lock().unwrap_or_else(PoisonError::into_inner);
+            self.take(task / count, &mut block);
+        }
+    }
+
+    /// One stage of one block.
+    fn take(&self, stage: usize, block: &mut Block<'_>) {
+        let (encoder, run) = (self.encoder, self.run);
+        let depth = encoder.layers.len();
+        encoder.blocks.with(|scratch| {
+            match stage.checked_sub(1) {
+                None => self.embed(block, &mut scratch.intermediate),
+                Some(before) => {
+                    let layer = &encoder.layers[before];
+                    self.attend(before, block, scratch);
+                    layer.finish(run, if stage < depth { block.states } else { &mut block.out }, scratch);
+                }
+            }
+            if stage + 1 == depth.max(1) {
+                self.keep_wanted(block);
+            }
+            if stage < depth {
+                self.project(stage, block, scratch);
+            }
+        });
+    }
+
+    fn embed(&self, block: &mut Block<'_>, scratch: &mut Buffer) {
+        let (embeddings, first) = (&self.encoder.embeddings, block.tokens.start);
+        timed(self.run.profile, Work::Embeddings, || {
+            embeddings.embed(self.run.isa, self.batch, first, scratch, block.states);
+        });
+    }
+
+    /// Copies the wanted states: from here on only they go on.
+    fn keep_wanted(&self, block: &mut Block<'_>) {
+        let (hidden, first) = (self.run.shape.hidden, block.tokens.start);
+        let tokens = block.wanted.iter().map(|&(token, _)| token);
+        let states = tokens.clone().map(|token| &block.states[(token as usize - first) * hidden..][..hidden]);
+        block.out = states.flatten().copied().collect();
+        block.attention = AttentionPlan::new(self.batch, tokens);
+    }
+
+    /// Queries, keys and values of a block for a layer.
+    fn project(&self, layer: usize, block: &mut Block<'_>, scratch: &mut BlockScratch) {
+        let (run, hidden, rows) = (self.run, self.run.shape.hidden, block.tokens.len());
+        let BlockScratch { projected, codes, .. } = scratch;
+        // Keys and values are the last columns of what is projected.
+        let (width, projected) = match &self.encoder.layers[layer].projections {
+            Projections::Together(weights) => {
+                let projected = projected.sized(rows * 3 * hidden);
+                run.project(block.states, weights, codes, projected);
+                let rows = projected.chunks_exact(3 * hidden);
+                for (queries, row) in block.queries.chunks_exact_mut(hidden).zip(rows) {
+                    queries.copy_from_slice(&row[..hidden]);
+                }
+                (3 * hidden, projected)
+            }
+            Projections::Apart { queries, keys_values } => {
+                let projected = projected.sized(rows * 2 * hidden);
+                run.project(block.states, keys_values, codes, projected);
+                run.project(&block.out, queries, codes, &mut block.queries[..block.out.len()]);
+                (2 * hidden, projected)
+            }
+        };
+        let mut shared = self.keys_values[layer % 2].write().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared[block.tokens.start * 2 * hidden..].chunks_exact_mut(2 * hidden);
+        for (keys_values, row) in shared.zip(projected.chunks_exact(width)) {
+            keys_values.copy_from_slice(&row[width - 2 * hidden..]);
+        }
+    }
+
+    /// Attention of a block's rows in a layer, into the scratch memory.
+    fn attend(&self, layer: usize, block: &Block<'_>, scratch: &mut BlockScratch) {
+        let (hidden, plan) = (self.run.shape.hidden, &block.attention);
+        let shared = self.keys_values[layer % 2].read().unwrap_or_else(PoisonError::into_inner);
+        let keys = Rows { values: &shared[..], stride: 2 * hidden };
+        let queries = Rows { values: &*block.queries, stride: hidden };
+        let parts = [queries, keys, keys.from(0, hidden)];
+        let out = scratch.attended.sized(plan.rows() * hidden);
+        let (pattern, bias) = (self.batch.pattern(), self.encoder.bias.as_ref());
+        self.encoder.attention.with(|memory| plan.run(self.run, pattern, bias, parts, memory, out));
+    }
+}
+
+/// Where blocks end: as many for each thread, all of nearly the same size.
+fn block_ends(tokens: usize, threads: usize) -> Vec<usize> {
+    let of_each = tokens.div_ceil(threads * BLOCK_ROWS).max(1);
+    let count = (threads * of_each).min(tokens.div_ceil(FEWEST_ROWS));
+    (1..=count).map(|block| tokens * block / count).collect()
+}
+
+fn wait_for(counter: &AtomicUsize, count: usize) {
+    let mut looks = 0;
+    while counter.load(Ordering::Acquire) < count {
+        looks += 1;
+        if looks % SPINS == 0 {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Adds one to a counter when dropped.
+struct Count<'a>(&'a AtomicUsize);
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
