@@ -161,6 +161,27 @@ impl CrossEncoder {
         self.digest.hex()
     }
 
+    /// Scores pairs that [`BoundLayout::pair`] laid out before, for callers that keep them as tokens.
+    pub fn score_tokens(
+        &self,
+        sequences: &[TokenSequence],
+        scores: &mut [f32],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Cost> {
+        assert_eq!(sequences.len(), scores.len(), "one score for each sequence");
+        if let Some(bad) = self.without_rows(sequences) {
+            return Err(Error::Options(format!("sequence {bad} has no token that its score is read from")));
+        }
+        self.machine.install(|| self.score_sequences(sequences, scores, progress, cancel))?;
+        match scores.iter().position(|score| !score.is_finite()) {
+            None => Ok(cost_of(sequences)),
+            Some(bad) => {
+                Err(Error::NotFinite { what: format!("score of sequence {bad}"), value: scores[bad] })
+            }
+        }
+    }
+
     fn score_all(
         &self,
         work: &Work<'_>,
@@ -195,25 +216,24 @@ impl CrossEncoder {
                 let what = format!("score of query {query} and item {item}");
                 return Err(Error::NotFinite { what, value: scores[bad] });
             }
-            cost += Cost {
-                pairs: pairs.len() as u64,
-                cached: 0,
-                tokens: sequences.iter().map(|sequence| sequence.len() as u64).sum(),
-                truncated: sequences.iter().filter(|sequence| sequence.truncated).count() as u64,
-            };
+            cost += cost_of(&sequences);
         }
         Ok(cost)
     }
 
-    /// Every sequence must have the rows its score is read from.
-    fn check_rows(&self, work: &Work<'_>, pairs: &[(u32, u32)], sequences: &[TokenSequence]) -> Result<()> {
+    /// The first sequence that lacks a row its score is read from.
+    fn without_rows(&self, sequences: &[TokenSequence]) -> Option<usize> {
         let by_marks = matches!(self.scoring, Scoring::Marks);
-        let complete = |sequence: &TokenSequence| {
+        sequences.iter().position(|sequence| {
             let marks = &sequence.marks;
             let marked = marks.start.is_some() && marks.end.is_some() && marks.tag.is_some();
-            !sequence.is_empty() && (marked || !by_marks)
-        };
-        let Some(bad) = sequences.iter().position(|sequence| !complete(sequence)) else { return Ok(()) };
+            sequence.is_empty() || (by_marks && !marked)
+        })
+    }
+
+    /// Every sequence must have the rows its score is read from.
+    fn check_rows(&self, work: &Work<'_>, pairs: &[(u32, u32)], sequences: &[TokenSequence]) -> Result<()> {
+        let Some(bad) = self.without_rows(sequences) else { return Ok(()) };
         let (query, item) = (&work.queries[pairs[bad].0 as usize].id, &work.items[pairs[bad].1 as usize].id);
         Err(Error::Options(if sequences[bad].is_empty() {
             format!(
@@ -269,6 +289,15 @@ impl CrossEncoder {
                 cancel,
             ),
         }
+    }
+}
+
+fn cost_of(sequences: &[TokenSequence]) -> Cost {
+    Cost {
+        pairs: sequences.len() as u64,
+        cached: 0,
+        tokens: sequences.iter().map(|sequence| sequence.len() as u64).sum(),
+        truncated: sequences.iter().filter(|sequence| sequence.truncated).count() as u64,
     }
 }
 

@@ -170,6 +170,19 @@ impl TextEncoder {
         })
     }
 
+    /// One vector for each item that was laid out before, for callers that keep them as tokens.
+    pub fn encode_item_tokens(
+        &self,
+        sequences: &[TokenSequence],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Embeddings> {
+        let numbered: Vec<(usize, &TokenSequence)> = sequences.iter().enumerate().collect();
+        self.encode(&self.item, Side::Item, &numbered, progress, cancel, |_, (number, sequence)| {
+            Ok(((*sequence).clone(), format!("sequence {number}")))
+        })
+    }
+
     fn encode<T: Sync>(
         &self,
         tower: &Tower,

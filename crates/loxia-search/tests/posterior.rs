@@ -32,8 +32,11 @@ fn agrees_with_the_numpy_reference() {
         let with_vectors = case["vectors"].as_bool().unwrap();
         let vectors = with_vectors.then(|| (Arc::new(queries.select_rows(&first)), items.clone()));
         let anchors = AnchorSet::new(Arc::new(scores.select_rows(&first)), vectors).unwrap();
-        let settings =
-            PosteriorSettings { transform: case["transform"].as_f64(), ..PosteriorSettings::default() };
+        let settings = PosteriorSettings {
+            transform: case["transform"].as_f64(),
+            query_effects: 0.0,
+            ..PosteriorSettings::default()
+        };
         let model = Posterior::fit(&anchors, settings).unwrap();
         let model = model.with_schedule(Schedule::Even { rounds: 5 });
         let row = case["row"].as_u64().unwrap() as usize;

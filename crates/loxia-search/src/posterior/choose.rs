@@ -1,9 +1,9 @@
-//! The four constants, by recall on held-out anchor rows.
+//! The five constants, by recall on held-out anchor rows.
 //!
 //! Every fifth anchor (at most 60) is held out; each constant in turn takes the value of its grid with
 //! the highest mean recall (k = 10, 50, 100 at cost 50 and 200, 5 rounds), but leaves its default only
 //! for a gain above .002, which is about what chance gives. Of a large collection a sample of items stands
-//! for all: what is chosen are four shapes of the model, not where its items lie.
+//! for all: what is chosen are five shapes of the model, not where its items lie.
 
 use super::work::{FIT_STEPS, Work};
 use super::{Posterior, PosteriorSettings};
@@ -20,11 +20,12 @@ const SAMPLE: usize = 20_000;
 /// Values that are tried; the first of each is the default.
 const TRANSFORMS: [Option<f64>; 5] = [None, Some(0.1), Some(0.3), Some(1.0), Some(4.0)];
 const QUERY_RIDGES: [f64; 2] = [0.03, 0.1];
+const PRIOR_TRUSTS: [f64; 3] = [1.0, 0.6, 0.3];
 const NOISES: [f64; 3] = [0.05, 0.02, 0.15];
 const ITEM_KERNELS: [f64; 3] = [0.3, 0.1, 1.0];
 
-/// Chooses `transform`, `query_ridge`, `noise` and `item_kernel`, beginning with `base`; each pass over
-/// the grid costs 6 fits and 11 x 120 searches. With too few anchors to hold any out `base` stays.
+/// Chooses `transform`, `query_ridge`, `prior_trust`, `noise` and `item_kernel`, beginning with `base`; each pass
+/// over the grid costs 8 fits and 13 x 120 searches. With too few anchors to hold any out `base` stays.
 pub fn choose_settings(anchors: &AnchorSet, base: PosteriorSettings) -> Result<PosteriorSettings> {
     choose_under(anchors, base, &Work::silent())
 }
@@ -60,6 +61,9 @@ pub(crate) fn choose_under(
         choice.coordinate(&QUERY_RIDGES, |_, settings, &query_ridge| {
             fit(PosteriorSettings { query_ridge, ..settings })
         })?;
+        choice.coordinate(&PRIOR_TRUSTS, |_, settings, &prior_trust| {
+            fit(PosteriorSettings { prior_trust, ..settings })
+        })?;
     }
     choice.coordinate(&NOISES, |model, settings, &noise| {
         Ok(model.with_noise_and_kernel(noise, settings.item_kernel))
@@ -80,10 +84,10 @@ pub(crate) fn choose_steps(anchors: &AnchorSet) -> u64 {
     }
     let others = NOISES.len() - 1;
     let (fits, tried) = match anchors.item_vectors() {
-        Some(_) => (
-            TRANSFORMS.len() + QUERY_RIDGES.len() - 1,
-            TRANSFORMS.len() + QUERY_RIDGES.len() - 1 + others + ITEM_KERNELS.len() - 1,
-        ),
+        Some(_) => {
+            let fits = TRANSFORMS.len() + QUERY_RIDGES.len() - 1 + PRIOR_TRUSTS.len() - 1;
+            (fits, fits + others + ITEM_KERNELS.len() - 1)
+        }
         None => (TRANSFORMS.len(), TRANSFORMS.len() + others),
     };
     FIT_STEPS * fits as u64 + held * tried as u64

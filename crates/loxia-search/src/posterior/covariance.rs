@@ -1,8 +1,8 @@
 //! The covariance of what the prior leaves open.
 //!
-//! K(i, j) = F_i . F_j + share * sd_i sd_j * exp((e_i . e_j - 1) / width)
+//! K(i, j) = F_i . F_j + x_i . x_j + share * sd_i sd_j * exp((e_i . e_j - 1) / width)
 //!
-//! F are the scaled top singular vectors of the anchors' residual rows, e the item vectors, centred,
+//! x are the items' terms under the root of the effects of the query (`effects`), F are the scaled top singular vectors of the anchors' residual rows, e the item vectors, centred,
 //! reduced to their principal axes and of unit length, sd the prior's deviation. What the rank cuts off
 //! each item's variance becomes noise of that item.
 
@@ -10,7 +10,7 @@ use super::PosteriorSettings;
 use super::kernel::{add_exponentials, unit_rows};
 use crate::Result;
 use crate::anchors::{centred, column_means};
-use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_tn, row_times};
+use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_nt, product_tn, row_times};
 use crate::plane::Plane;
 
 pub(crate) struct Covariance {
@@ -24,7 +24,7 @@ pub(crate) struct Covariance {
 
 /// What items that come later need.
 pub(crate) struct CovarianceMaps {
-    /// From an item's residuals to its factors.
+    /// From an item's evidence to its factors.
     pub(crate) to_factors: Dense,
     /// From item vectors to directions.
     pub(crate) axes: Option<Axes>,
@@ -37,16 +37,18 @@ pub(crate) struct Axes {
 }
 
 impl Covariance {
+    /// From rows of evidence that count as those of so many anchors.
     pub(crate) fn fit(
-        residuals: &Dense,
+        evidence: Dense,
+        anchors: usize,
         item_vectors: Option<&Dense>,
         settings: &PosteriorSettings,
     ) -> Result<(Self, CovarianceMaps)> {
-        let mut to_factors: Dense = leading_vectors(&gram_rows_in_f64(residuals), settings.rank)?.cast();
-        let scale = (1.0 / (residuals.rows() as f64).sqrt()) as f32;
+        let mut to_factors: Dense = leading_vectors(&gram_rows_in_f64(&evidence), settings.rank)?.cast();
+        let scale = (1.0 / (anchors as f64).sqrt()) as f32;
         to_factors.values_mut().iter_mut().for_each(|value| *value *= scale);
-        let factors = product_tn(residuals, &to_factors);
-        let noise = Plane::column(item_noise(residuals, &factors));
+        let factors = product_tn(&evidence, &to_factors);
+        let noise = Plane::column(item_noise(&evidence, anchors, &factors));
         let factors = Plane::half(&factors);
         let axes = item_vectors.map(|vectors| Axes::of(vectors, settings.axes)).transpose()?;
         let directions =
@@ -70,6 +72,7 @@ impl Covariance {
         Gathered {
             factors: self.factors.select_rows(&rows),
             directions: self.directions.as_ref().map(|directions| directions.select_rows(&rows)),
+            effects: listed.effects.clone(),
             deviations: listed.deviations.clone(),
         }
     }
@@ -86,14 +89,14 @@ impl Covariance {
 }
 
 /// Variance that the rank cuts off, and a little of the whole to keep it above zero.
-pub(crate) fn item_noise(residuals: &Dense, factors: &Dense) -> Vec<f32> {
-    let mut total = vec![0.0f64; residuals.cols()];
-    for row in 0..residuals.rows() {
-        let values = residuals.row(row);
+pub(crate) fn item_noise(evidence: &Dense, anchors: usize, factors: &Dense) -> Vec<f32> {
+    let mut total = vec![0.0f64; evidence.cols()];
+    for row in 0..evidence.rows() {
+        let values = evidence.row(row);
         total.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value).powi(2));
     }
     let noise = |(item, sum): (usize, f64)| {
-        let total = (sum / residuals.rows() as f64) as f32;
+        let total = (sum / anchors as f64) as f32;
         let held = factors.row(item).iter().map(|value| value * value).sum::<f32>();
         (total - held).max(0.0) + 1e-4 * total
     };
@@ -103,6 +106,7 @@ pub(crate) fn item_noise(residuals: &Dense, factors: &Dense) -> Vec<f32> {
 /// Vectors of items that were paid for, copied out.
 pub(crate) struct Gathered {
     factors: Dense,
+    pub(crate) effects: Dense,
     directions: Option<Dense>,
     deviations: Vec<f32>,
 }
@@ -110,6 +114,8 @@ pub(crate) struct Gathered {
 /// Items of a shortlist; their vectors are read where they are.
 pub(crate) struct Listed {
     pub(crate) items: Vec<u32>,
+    /// x, one row an item.
+    pub(crate) effects: Dense,
     pub(crate) deviations: Vec<f32>,
 }
 
@@ -120,6 +126,7 @@ impl Gathered {
 
     pub(crate) fn append(&mut self, more: &Gathered) {
         self.factors.append_rows(&more.factors);
+        self.effects.append_rows(&more.effects);
         if let (Some(mine), Some(new)) = (&mut self.directions, &more.directions) {
             mine.append_rows(new);
         }
@@ -136,6 +143,8 @@ impl Covariance {
         settings: &PosteriorSettings,
     ) -> Dense {
         let mut out = self.factors.cross_dots(&gathered.factors, &listed.items);
+        let effects = product_nt(&gathered.effects, &listed.effects);
+        out.values_mut().iter_mut().zip(effects.values()).for_each(|(sum, value)| *sum += value);
         let (Some(directions), Some(mine)) = (&self.directions, &gathered.directions) else { return out };
         if settings.item_kernel == 0.0 {
             return out;
@@ -152,8 +161,9 @@ impl Covariance {
     /// K of each listed item with itself.
     pub(crate) fn variances(&self, listed: &Listed, settings: &PosteriorSettings) -> Vec<f32> {
         let share = if self.directions.is_some() { settings.item_kernel as f32 } else { 0.0 };
-        let own = self.factors.squares_of(&listed.items);
-        own.into_iter().zip(&listed.deviations).map(|(own, sd)| own + share * sd * sd).collect()
+        let own = self.factors.squares_of(&listed.items).into_iter().zip(&listed.deviations);
+        let square = |row: usize| listed.effects.row(row).iter().map(|x| x * x).sum::<f32>();
+        own.enumerate().map(|(row, (own, sd))| own + square(row) + share * sd * sd).collect()
     }
 }
 

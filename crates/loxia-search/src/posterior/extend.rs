@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Posterior;
 use super::covariance::{Covariance, CovarianceMaps, item_noise};
 use super::prior::{Prior, VectorPrior};
-use super::prior_fit::VectorMaps;
+use super::prior_fit::{VectorMaps, own_weights, raw_rows, subtract_means};
 use super::regression::Regression;
 use crate::anchors::{centred, column_means};
 use crate::linalg::{Dense, product, product_nt, product_tn};
@@ -20,16 +20,22 @@ use crate::{Error, Result};
 pub(crate) struct AnchorMaps {
     pub(crate) vectors: Option<(VectorMaps, Arc<Dense>)>,
     pub(crate) covariance: CovarianceMaps,
+    /// How each anchor's weights of the prior's terms differ.
+    pub(crate) effects: Dense,
 }
 
 impl AnchorMaps {
     /// `vectors` come with the vectors of the anchor queries.
-    pub(crate) fn new(vectors: Option<(VectorMaps, Arc<Dense>)>, covariance: CovarianceMaps) -> Self {
-        AnchorMaps { vectors, covariance }
+    pub(crate) fn new(
+        vectors: Option<(VectorMaps, Arc<Dense>)>,
+        covariance: CovarianceMaps,
+        effects: Dense,
+    ) -> Self {
+        AnchorMaps { vectors, covariance, effects }
     }
 
     pub(crate) fn anchors(&self) -> usize {
-        self.covariance.to_factors.rows()
+        self.effects.rows()
     }
 }
 
@@ -57,6 +63,7 @@ impl Posterior {
             mean_standard: self.prior.mean_standard,
             vectors: None,
             weights: self.prior.weights.clone(),
+            effects: self.prior.effects.clone(),
             variance: self.prior.variance.clone(),
         };
         let mut residuals = rows.clone();
@@ -67,20 +74,24 @@ impl Posterior {
             _ => None,
         };
         for anchor in 0..residuals.rows() {
+            let own = own_weights(&new.weights, self.maps.effects.row(anchor));
             let mean = match &dual_and_predicted {
                 Some((maps, dual, predicted)) => new.mean_with_vectors(
+                    &own,
                     dual.row(anchor),
                     &maps.dual[anchor],
                     predicted.row(anchor).to_vec(),
                 ),
-                None => new.mean_without_vectors(),
+                None => new.mean_without_vectors(&own),
             };
-            let parts = mean.iter().zip(new.column_means.as_column());
-            let residual = residuals.row_mut(anchor).iter_mut();
-            residual.zip(parts).for_each(|(value, (mean, column))| *value -= mean - column);
+            subtract_means(residuals.row_mut(anchor), &mean, &new);
         }
-        let factors = product_tn(&residuals, &self.maps.covariance.to_factors);
-        let noise = item_noise(&residuals, &factors);
+        let mut evidence = residuals;
+        if let Some(raw) = raw_rows(&rows, &self.settings) {
+            evidence.append_rows(&raw);
+        }
+        let factors = product_tn(&evidence, &self.maps.covariance.to_factors);
+        let noise = item_noise(&evidence, rows.rows(), &factors);
         let old = &self.prior;
         new.column_means = appended(&old.column_means, new.column_means.as_column().to_vec())?;
         new.vectors = match (&old.vectors, &self.maps.vectors, vectors) {

@@ -5,7 +5,8 @@
 //! vector; all fitted on anchor rows, cross-fitted, with more weight at the top.
 //!
 //! **Covariance** ([`covariance`]): low rank from what the prior leaves of the anchor rows, plus a
-//! kernel on item vectors; scale and noise depend on the prior's level.
+//! kernel on item vectors, plus what a query's own weights of the prior's terms may do ([`effects`]); scale
+//! and noise depend on the prior's level.
 //!
 //! **Rounds** ([`rounds`]): pay for the best by posterior mean, append them to a Cholesky factor over a
 //! shortlist, repeat. The answer is the best of what was paid for.
@@ -13,7 +14,7 @@
 //! **Estimate** ([`estimate`], [`calibrate`]): the expected number of unpaid items above the threshold
 //! of the top k, calibrated on held-out anchor rows.
 //!
-//! **Constants** ([`choose`]): four of them, by recall on held-out anchor rows.
+//! **Constants** ([`choose`]): five of them, by recall on held-out anchor rows.
 //!
 //! **Items that come later** ([`extend`]) get their numbers from their anchor scores, without a new fit.
 //!
@@ -23,6 +24,7 @@
 mod calibrate;
 mod choose;
 mod covariance;
+mod effects;
 mod estimate;
 mod extend;
 mod kernel;
@@ -51,7 +53,7 @@ use prior::Prior;
 use transform::Transform;
 pub(crate) use work::{FIT_STEPS, Work};
 
-/// Constants of the method. The first four are chosen on anchor rows by [`choose_settings`].
+/// Constants of the method. The first five are chosen on anchor rows by [`choose_settings`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PosteriorSettings {
     /// Width of the logarithmic transform of scores, in units of median less minimum; `None` leaves
@@ -59,6 +61,10 @@ pub struct PosteriorSettings {
     pub transform: Option<f64>,
     /// Ridge of the kernel regression on query vectors.
     pub query_ridge: f64,
+    /// How much of the prior still counts once there are scores, from 0 to 1: what it adds to the column means
+    /// is taken times this, and where that is less than all of it, the anchors' rows themselves take part in
+    /// the covariance. 1 suits a good dual encoder.
+    pub prior_trust: f64,
     /// Noise, as a share of the level-dependent variance.
     pub noise: f64,
     /// Weight of the item kernel, as a share of the level-dependent variance.
@@ -77,6 +83,9 @@ pub struct PosteriorSettings {
     pub top_count: usize,
     /// Items that later rounds choose from, at most.
     pub shortlist: usize,
+    /// How far a query's own weights of the prior's terms may stray, as a share of the variance among
+    /// anchors; 0 holds every query to the weights of all.
+    pub query_effects: f64,
 }
 
 impl Default for PosteriorSettings {
@@ -84,6 +93,7 @@ impl Default for PosteriorSettings {
         PosteriorSettings {
             transform: None,
             query_ridge: 0.03,
+            prior_trust: 1.0,
             noise: 0.05,
             item_kernel: 0.3,
             query_width: 1.5,
@@ -93,6 +103,7 @@ impl Default for PosteriorSettings {
             top_weight: 10.0,
             top_count: 500,
             shortlist: 3000,
+            query_effects: 0.5,
         }
     }
 }
@@ -112,9 +123,15 @@ impl PosteriorSettings {
                 return Err(Error::Setting { name, value: value.to_string(), allowed: "finite and above 0" });
             }
         }
-        if !(self.item_kernel >= 0.0 && self.item_kernel.is_finite()) {
-            let value = self.item_kernel.to_string();
-            return Err(Error::Setting { name: "item kernel", value, allowed: "finite and not below 0" });
+        for (name, value) in [("item kernel", self.item_kernel), ("query effects", self.query_effects)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                let value = value.to_string();
+                return Err(Error::Setting { name, value, allowed: "finite and not below 0" });
+            }
+        }
+        if !(0.0..=1.0).contains(&self.prior_trust) {
+            let value = self.prior_trust.to_string();
+            return Err(Error::Setting { name: "prior trust", value, allowed: "from 0 to 1" });
         }
         for (name, value) in [("rank", self.rank), ("axes", self.axes), ("shortlist", self.shortlist)] {
             if value == 0 {
@@ -152,9 +169,10 @@ impl Posterior {
         let transform = Transform::fit(&anchors.rows().scores, settings.transform);
         let fitted = Prior::fit(anchors, &transform, &settings)?;
         let item_vectors = anchors.item_vectors().map(|vectors| &**vectors);
-        let (covariance, covariance_maps) = Covariance::fit(&fitted.residuals, item_vectors, &settings)?;
+        let (covariance, covariance_maps) =
+            Covariance::fit(fitted.evidence, anchors.len(), item_vectors, &settings)?;
         let vectors = fitted.vectors.zip(anchors.rows().vectors.clone());
-        let maps = AnchorMaps::new(vectors, covariance_maps);
+        let maps = AnchorMaps::new(vectors, covariance_maps, fitted.anchor_effects);
         Ok(Posterior {
             settings,
             schedule: Schedule::default(),

@@ -45,9 +45,11 @@ const CROSS_FIT: &str = "cross-fit";
 const QUERY_MEAN: &str = "query-mean";
 const ANCHOR_UNITS: &str = "anchor-units";
 const ANCHOR_QUERIES: &str = "anchor-queries";
+const EFFECTS: &str = "effects";
+const ANCHOR_EFFECTS: &str = "anchor-effects";
 
 /// Names of all planes that an index may have: nothing else is opened.
-pub(crate) const PLANES: [&str; 15] = [
+pub(crate) const PLANES: [&str; 17] = [
     COLUMN_MEANS,
     NOISE,
     FACTORS,
@@ -63,6 +65,8 @@ pub(crate) const PLANES: [&str; 15] = [
     QUERY_MEAN,
     ANCHOR_UNITS,
     ANCHOR_QUERIES,
+    EFFECTS,
+    ANCHOR_EFFECTS,
 ];
 
 impl Posterior {
@@ -76,6 +80,8 @@ impl Posterior {
             (NOISE, covariance.noise.clone()),
             (FACTORS, covariance.factors.clone()),
             (FACTOR_MAP, small(&maps.covariance.to_factors)),
+            (EFFECTS, small(&prior.effects)),
+            (ANCHOR_EFFECTS, small(&maps.effects)),
         ];
         let mut dual_standards = Vec::new();
         if let (Some(part), Some((vector_maps, queries))) = (&prior.vectors, &maps.vectors) {
@@ -119,7 +125,8 @@ impl Posterior {
         let mut parts = Parts { take };
         let factors = parts.needed(FACTORS, items, None, Precision::F16)?;
         let rank = factors.cols();
-        let to_factors = parts.needed(FACTOR_MAP, anchors, Some(rank), Precision::F32)?.to_dense();
+        let evidence = if constants.settings.prior_trust < 1.0 { 2 * anchors } else { anchors };
+        let to_factors = parts.needed(FACTOR_MAP, evidence, Some(rank), Precision::F32)?.to_dense();
         let column_means = parts.needed(COLUMN_MEANS, items, Some(1), Precision::F32)?;
         let noise = parts.needed(NOISE, items, Some(1), Precision::F32)?;
         let (mut vectors, mut maps, mut directions, mut axes) = (None, None, None, None);
@@ -133,6 +140,9 @@ impl Posterior {
             maps = Some((VectorMaps { regression, dual: constants.dual_standards.clone() }, queries));
         }
         let expected = if vectors.is_some() { (WITH_VECTORS, anchors) } else { (WITHOUT_VECTORS, 0) };
+        let effects = parts.needed(EFFECTS, expected.0, Some(expected.0), Precision::F32)?.to_dense();
+        let anchor_effects =
+            parts.needed(ANCHOR_EFFECTS, anchors, Some(expected.0), Precision::F32)?.to_dense();
         if (constants.weights.len(), constants.dual_standards.len()) != expected {
             return Err("the number of weights or of standards is not that of the planes".into());
         }
@@ -141,6 +151,7 @@ impl Posterior {
             mean_standard: constants.mean_standard,
             vectors,
             weights: constants.weights,
+            effects,
             variance: constants.variance,
         };
         Ok(Posterior {
@@ -149,7 +160,7 @@ impl Posterior {
             transform: constants.transform,
             prior: Arc::new(prior),
             covariance: Arc::new(Covariance { factors, directions, noise }),
-            maps: Arc::new(AnchorMaps::new(maps, CovarianceMaps { to_factors, axes })),
+            maps: Arc::new(AnchorMaps::new(maps, CovarianceMaps { to_factors, axes }, anchor_effects)),
             calibration: constants.calibration.map(Arc::new),
         })
     }

@@ -1,5 +1,6 @@
 //! Fitting the prior on anchor rows.
 
+use super::effects::Effects;
 use super::levels::LevelVariance;
 use super::prior::{KNOTS, Prior, VectorPrior, WITH_VECTORS, WITHOUT_VECTORS};
 use super::regression::{Regression, RegressionMaps};
@@ -17,8 +18,11 @@ const BLOCK: usize = 2048;
 /// A fitted prior and what else the fit learned.
 pub(crate) struct FittedPrior {
     pub(crate) prior: Prior,
-    /// What the prior leaves of each anchor row.
-    pub(crate) residuals: Dense,
+    /// What the prior, with each anchor's own weights, leaves of its row; below, where the settings say so, the
+    /// rows themselves with less weight.
+    pub(crate) evidence: Dense,
+    /// How each anchor's weights differ: anchors x terms.
+    pub(crate) anchor_effects: Dense,
     /// Where there are vectors, what items that come later need.
     pub(crate) vectors: Option<VectorMaps>,
 }
@@ -62,58 +66,92 @@ impl Prior {
         }
         let mean_standard = Standard::of(&means);
         let standard_means: Vec<f32> = means.iter().map(|&mean| mean_standard.apply(mean)).collect();
-        let weights = fit_weights(scores, &rows, &standard_means, terms.as_ref(), settings)?;
+        let equations = normal_equations(scores, &rows, &standard_means, terms.as_ref(), settings);
+        let weights = fit_weights(&equations)?;
+        // Without vectors no term knows the query: there is nothing to trust more or less.
+        let share = if terms.is_some() { settings.query_effects } else { 0.0 };
+        let Effects { root, of_anchors } = Effects::fit(&equations, &weights, share)?;
         let mut prior = Prior {
             column_means: Plane::column(means),
             mean_standard,
             vectors,
             weights,
+            effects: root,
             variance: LevelVariance::default().table(),
         };
         let mut levels = LevelVariance::default();
+        let raw = raw_rows(&rows, settings);
         let mut residuals = rows;
         for anchor in 0..residuals.rows() {
-            let mean = prior.anchor_mean(terms.as_ref(), anchor);
+            let own = own_weights(&prior.weights, of_anchors.row(anchor));
             let residual = residuals.row_mut(anchor);
-            let parts = mean.iter().zip(prior.column_means.as_column());
-            residual.iter_mut().zip(parts).for_each(|(value, (mean, column))| *value -= mean - column);
+            subtract_means(residual, &prior.anchor_mean(&own, terms.as_ref(), anchor), &prior);
+            let mean = prior.anchor_mean(&prior.weights, terms.as_ref(), anchor);
             let level = Standard::of(&mean);
             levels.add(mean.iter().map(|&mean| level.apply(mean)), residual);
         }
         prior.variance = levels.table();
-        Ok(FittedPrior { prior, residuals, vectors: maps })
+        let mut evidence = residuals;
+        if let Some(raw) = raw {
+            evidence.append_rows(&raw);
+        }
+        Ok(FittedPrior { prior, evidence, anchor_effects: of_anchors, vectors: maps })
     }
 
-    fn anchor_mean(&self, terms: Option<&AnchorTerms>, anchor: usize) -> Vec<f32> {
+    fn anchor_mean(&self, weights: &[f32], terms: Option<&AnchorTerms>, anchor: usize) -> Vec<f32> {
         match terms {
             Some(terms) => self.mean_with_vectors(
+                weights,
                 terms.dual.row(anchor),
                 &terms.standards[anchor],
                 terms.predicted.row(anchor).to_vec(),
             ),
-            None => self.mean_without_vectors(),
+            None => self.mean_without_vectors(weights),
         }
     }
 }
 
-/// Least squares over all anchor pairs, an anchor's top items weighing more.
-fn fit_weights(
+/// Weight of the anchors' rows in the covariance beside their residuals.
+const RAW_WEIGHT: f32 = 0.3;
+
+/// Centred rows as further evidence for the covariance, where the prior is not trusted in full.
+pub(super) fn raw_rows(rows: &Dense, settings: &PosteriorSettings) -> Option<Dense> {
+    (settings.prior_trust < 1.0).then(|| {
+        let mut raw = rows.clone();
+        raw.values_mut().iter_mut().for_each(|value| *value *= RAW_WEIGHT.sqrt());
+        raw
+    })
+}
+
+/// An anchor's own weights.
+pub(super) fn own_weights(weights: &[f32], effects: &[f32]) -> Vec<f32> {
+    weights.iter().zip(effects).map(|(weight, own)| weight + own).collect()
+}
+
+/// Takes the means off centred scores.
+pub(super) fn subtract_means(centred: &mut [f32], means: &[f32], prior: &Prior) {
+    let parts = means.iter().zip(prior.column_means.as_column());
+    centred.iter_mut().zip(parts).for_each(|(value, (mean, column))| *value -= mean - column);
+}
+
+/// The normal equations of each anchor, its top items weighing more; the targets are the last row and column.
+fn normal_equations(
     scores: &Dense,
     rows: &Dense,
     standard_means: &[f32],
     terms: Option<&AnchorTerms>,
     settings: &PosteriorSettings,
-) -> Result<Vec<f32>> {
+) -> Vec<Dense<f64>> {
     let (items, top_count) = (scores.cols(), settings.top_count.min(scores.cols() / 4));
     let size = if terms.is_some() { WITH_VECTORS } else { WITHOUT_VECTORS };
     // The root of the weight goes on both sides of the normal equations.
     let root = settings.top_weight.sqrt() as f32;
     let mut roots = vec![1.0f32; items];
-    // The targets are one more row: their products with the terms are the right side.
-    let mut gram = Dense::<f64>::zeros(size + 1, size + 1);
+    let mut equations = Vec::with_capacity(rows.rows());
     for anchor in 0..rows.rows() {
         let top = best_positions(scores.row(anchor), top_count, |_| false);
         top.iter().for_each(|&item| roots[item as usize] = root);
+        let mut gram = Dense::<f64>::zeros(size + 1, size + 1);
         for start in (0..items).step_by(BLOCK) {
             let block = start..items.min(start + BLOCK);
             let mut columns = Dense::zeros(size + 1, block.len());
@@ -133,9 +171,20 @@ fn fit_weights(
             gram.values_mut().iter_mut().zip(products.values()).for_each(|(sum, &x)| *sum += f64::from(x));
         }
         top.iter().for_each(|&item| roots[item as usize] = 1.0);
+        equations.push(gram);
     }
-    let right = (0..size).map(|term| gram[(term, size)]).collect();
-    let mut left = Dense::from_fn(size, size, |row, col| gram[(row, col)]);
+    equations
+}
+
+/// Least squares over all anchor pairs.
+fn fit_weights(equations: &[Dense<f64>]) -> Result<Vec<f32>> {
+    let size = equations.first().map_or(0, |gram| gram.rows() - 1);
+    let mut sum = Dense::<f64>::zeros(size + 1, size + 1);
+    for gram in equations {
+        sum.values_mut().iter_mut().zip(gram.values()).for_each(|(sum, value)| *sum += value);
+    }
+    let right = (0..size).map(|term| sum[(term, size)]).collect();
+    let mut left = Dense::from_fn(size, size, |row, col| sum[(row, col)]);
     let trace: f64 = (0..size).map(|i| left[(i, i)]).sum();
     left.add_diagonal(1e-6 * trace / size as f64 + f64::MIN_POSITIVE);
     let weights = Cholesky::new(&left)?.solve(&Dense::new(size, 1, right)?);

@@ -9,7 +9,9 @@ use super::covariance::{Gathered, Listed};
 use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
 use super::{Posterior, PosteriorSettings};
-use crate::linalg::{Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn};
+use crate::linalg::{
+    Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn, times_column,
+};
 use crate::method::{Goal, Outcome, Policy, best_positions, best_set};
 use crate::{Ledger, Result};
 
@@ -89,6 +91,12 @@ impl<'a> Rounds<'a> {
         !self.model.covariance.has_item_kernel(&self.model.settings)
     }
 
+    /// The mean that scores are compared with: the prior's, as far as it is trusted.
+    fn mean(&self, item: usize) -> f32 {
+        let column = self.model.prior.column_means.as_column()[item];
+        column + self.model.settings.prior_trust as f32 * (self.belief.mean[item] - column)
+    }
+
     fn noise(&self, item: usize) -> f32 {
         let variance = self.model.prior.variance(&self.belief, item);
         self.model.settings.noise as f32 * variance + self.model.covariance.noise(item)
@@ -97,7 +105,8 @@ impl<'a> Rounds<'a> {
     fn list(&self, items: Vec<u32>) -> Listed {
         let deviation = |&item: &u32| self.model.prior.variance(&self.belief, item as usize).max(0.0).sqrt();
         let deviations = items.iter().map(deviation).collect();
-        Listed { items, deviations }
+        let effects = self.model.prior.effects_of(&self.belief, &items);
+        Listed { items, effects, deviations }
     }
 
     /// Takes in what was paid for since the last time.
@@ -119,7 +128,7 @@ impl<'a> Rounds<'a> {
         let covariance = &self.model.covariance;
         let surprise: Vec<f32> = new
             .iter()
-            .map(|scored| self.model.transform.apply(scored.score) - self.belief.mean[scored.item as usize])
+            .map(|scored| self.model.transform.apply(scored.score) - self.mean(scored.item as usize))
             .collect();
         let gathered = covariance.gather(&listed);
         let mut block = covariance.between(&gathered, &listed, self.settings());
@@ -175,7 +184,9 @@ impl<'a> Rounds<'a> {
         let Some(known) = &self.known else { return Ok(()) };
         let mut weights = Dense::new(known.solved.len(), 1, known.solved.clone())?;
         solve_lower_transposed(known.factor.factor(), &mut weights);
-        let (covariance, mean) = (&self.model.covariance, &self.belief.mean);
+        let (prior, covariance) = (&self.model.prior, &self.model.covariance);
+        // How the query's own weights differ, by what is known so far.
+        let own = times_column(&prior.effects, &row_times(weights.values(), &known.gathered.effects));
         // Only one batch is chosen from the first.
         let last = self.batches >= SCANS || self.scans_always();
         let length =
@@ -184,13 +195,20 @@ impl<'a> Rounds<'a> {
         let best = match &self.hopeful {
             Some(hopeful) if ledger.evidence().len() + length <= hopeful.len() => {
                 let mut promise = covariance.scan_of(hopeful, &known.gathered, weights.values());
-                promise.iter_mut().zip(hopeful).for_each(|(value, &item)| *value += mean[item as usize]);
+                let shifts = prior.shifts(&own, &self.belief, hopeful.iter().map(|&item| item as usize));
+                let parts = hopeful.iter().zip(shifts);
+                promise.iter_mut().zip(parts).for_each(|(value, (&item, shift))| {
+                    *value += self.mean(item as usize) + shift;
+                });
                 let places = best_set(&promise, length, |place| ledger.is_paid(hopeful[place as usize]));
                 places.into_iter().map(|place| hopeful[place as usize]).collect()
             }
             _ => {
                 let mut promise = covariance.scan(&known.gathered, weights.values());
-                promise.iter_mut().zip(mean).for_each(|(value, mean)| *value += mean);
+                let shifts = prior.shifts(&own, &self.belief, 0..promise.len());
+                promise.iter_mut().zip(shifts).enumerate().for_each(|(item, (value, shift))| {
+                    *value += self.mean(item) + shift;
+                });
                 best_set(&promise, length, |item| ledger.is_paid(item))
             }
         };
@@ -198,7 +216,8 @@ impl<'a> Rounds<'a> {
         let mut weights = covariance.between(&known.gathered, &listed, self.settings());
         solve_lower(known.factor.factor(), &mut weights);
         let gain = row_times(&known.solved, &weights);
-        let mean = listed.items.iter().zip(gain).map(|(&item, gain)| mean[item as usize] + gain).collect();
+        let mean =
+            listed.items.iter().zip(gain).map(|(&item, gain)| self.mean(item as usize) + gain).collect();
         let live = vec![true; listed.items.len()];
         self.shortlist = Some(Shortlist { listed, weights, mean, live });
         self.shortlist_batches = self.batches;

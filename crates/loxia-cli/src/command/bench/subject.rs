@@ -97,6 +97,15 @@ impl Subject {
                 let cost = encoder.score(queries, items, pairs, &mut values, &NoProgress, &context.cancel)?;
                 Ok(Output { tokens: cost.tokens, values })
             }
+            (Network::Texts(encoder), Workload::Tokens(sequences)) => {
+                let out = encoder.encode_item_tokens(sequences, &NoProgress, &context.cancel)?;
+                Ok(Output { tokens: out.tokens, values: out.vectors })
+            }
+            (Network::Pairs(encoder), Workload::Tokens(sequences)) => {
+                let mut values = vec![0.0; sequences.len()];
+                let cost = encoder.score_tokens(sequences, &mut values, &NoProgress, &context.cancel)?;
+                Ok(Output { tokens: cost.tokens, values })
+            }
             (Network::Pairs(encoder), Workload::RunFile { run, output }) => {
                 let cost = crate::command::rerank::rerank_file(run, output, encoder, context)?;
                 Ok(Output { tokens: cost.tokens, values: Vec::new() })

@@ -1,7 +1,5 @@
-//! What is computed repeatedly: texts made of single-token words, so that a sequence has the length asked for.
-//!
-//! A workload is text and not token ids, because text is what every command starts from: our side of a
-//! comparison pays for its tokenisation.
+//! What is computed repeatedly: texts made of single-token words, so that a sequence has the length asked for,
+//! or token ids where other engines get token ids too.
 
 use std::path::PathBuf;
 
@@ -23,6 +21,8 @@ pub(super) enum Workload {
     Texts(Vec<Item>),
     /// Pairs to score, as positions of queries and items.
     Pairs { queries: Vec<Query>, items: Vec<Item>, pairs: Vec<(u32, u32)> },
+    /// Sequences of token ids.
+    Tokens(Vec<TokenSequence>),
     /// A run with its texts, reranked from file to file.
     RunFile { run: PathBuf, output: PathBuf },
 }
@@ -52,7 +52,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Texts or pairs whose token ids are exactly these, template included.
+    /// Sequences with exactly these token ids, template included, laid out as the model lays out texts.
     pub(super) fn of_ids(subject: &Subject, sequences: &[Vec<u32>]) -> Result<Self> {
         let layout = subject.layout();
         let special = layout.tokenizer().special_tokens();
@@ -85,7 +85,7 @@ impl Workload {
                 "sequence {at} cannot be written as text: use ids of whole words, in the model's own template"
             );
         }
-        Ok(workload)
+        Ok(Workload::Tokens(found))
     }
 
     /// A workload to add to.
@@ -109,7 +109,7 @@ impl Workload {
                 queries.push(Query { id: QueryId::from(id.as_str()), text: text_of_query });
                 items.push(Item { title, ..Item::plain(id.as_str(), text) });
             }
-            Workload::RunFile { .. } => {}
+            Workload::Tokens(_) | Workload::RunFile { .. } => {}
         }
     }
 
@@ -118,6 +118,7 @@ impl Workload {
         match self {
             Workload::Texts(items) => items.len(),
             Workload::Pairs { pairs, .. } => pairs.len(),
+            Workload::Tokens(sequences) => sequences.len(),
             Workload::RunFile { .. } => 0,
         }
     }
@@ -137,6 +138,7 @@ impl Workload {
                 };
                 pairs.iter().map(pair).collect()
             }
+            Workload::Tokens(sequences) => Ok(sequences.clone()),
             Workload::RunFile { .. } => Ok(Vec::new()),
         }
     }

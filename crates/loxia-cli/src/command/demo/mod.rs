@@ -31,8 +31,8 @@ use stopping::Stopping;
 
 /// Where the report goes unless a file is named.
 const REPORT: &str = "loxia-demo.html";
-/// Rounds of every method that has rounds: what the published tables of ADACUR and AXN used.
-const ROUNDS: usize = 5;
+/// Rounds of every method that has rounds: the default of all commands.
+const ROUNDS: usize = 10;
 
 /// See search under a cross-encoder work, on embedded models and data or on your own.
 #[derive(Debug, Args)]
