@@ -1,12 +1,13 @@
 //! Products in 8-bit integers: codes of activations, packed weights, and the plain twin of the kernels.
 //!
-//! A row of activations `x` becomes codes `q` in `0..=255` with `x ≈ scale · (q - zero)`; the range of the row
+//! Inputs are mixed first ([`super::mixing`]). A row of activations `x` becomes codes `q` in `0..=255` with `x ≈ scale · (q - zero)`; the range of the row
 //! is widened to hold 0, so that `zero` is a code. A column of weights becomes `w ≈ step · v` with `v` in
 //! `-127..=127`. Then `Σ x w ≈ scale · step · (Σ q v - zero · Σ v)`, with exact sums in 32 bits.
 //!
 //! Kernels read codes and weights in *words* of 32 bits: four 8-bit values each, or two of 16 bits where the
 //! instruction set multiplies those exactly and 8-bit ones only with saturation.
 
+use super::mixing::{mix, mix_weights};
 use crate::memory::Buffer;
 use crate::{Activation, Linear};
 
@@ -53,12 +54,14 @@ pub(crate) struct Codes {
     pub(crate) scales: Buffer,
     /// Zero point of each row.
     pub(crate) zeros: Buffer<i32>,
+    /// One row, mixed.
+    pub(crate) mixed: Buffer,
 }
 
 impl Codes {
     /// Bytes allocated.
     pub(crate) fn bytes(&self) -> usize {
-        self.words.bytes() + self.scales.bytes() + self.zeros.bytes()
+        self.words.bytes() + self.scales.bytes() + self.zeros.bytes() + self.mixed.bytes()
     }
 }
 
@@ -134,10 +137,12 @@ impl PackedInt8 {
             width,
             layout,
         };
-        let mut codes = Vec::with_capacity(inputs);
+        let (mut codes, mut mixed) = (Vec::with_capacity(inputs), vec![0.0; inputs]);
         let rows = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs));
         for (output, row) in rows.enumerate() {
-            packed.steps[output] = quantise_weights(row, &mut codes);
+            mixed.copy_from_slice(row);
+            mix_weights(&mut mixed);
+            packed.steps[output] = quantise_weights(&mixed, &mut codes);
             packed.sums[output] = codes.iter().sum();
             let panel = &mut packed.panels[output / width * width * words..][..width * words];
             let column = panel[output % width..].iter_mut().step_by(width);
@@ -203,7 +208,10 @@ pub(crate) fn quantise(layout: WordLayout, input: &[f32], inputs: usize, codes: 
     let width = layout.words(inputs);
     let words = codes.words.sized(rows * width);
     let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
-    for (row, values) in input.chunks_exact(inputs).enumerate() {
+    let values = codes.mixed.sized(inputs);
+    for (row, unmixed) in input.chunks_exact(inputs).enumerate() {
+        values.copy_from_slice(unmixed);
+        mix(values);
         let bounds = values.iter().fold((0.0f32, 0.0f32), |(low, high), &x| (low.min(x), high.max(x)));
         let coding = Coding::of_range(bounds.0, bounds.1, values.iter().all(|value| value.is_finite()));
         (scales[row], zeros[row]) = (coding.scale, coding.zero);

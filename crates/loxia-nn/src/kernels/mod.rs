@@ -7,6 +7,7 @@ mod attention;
 mod distance;
 pub(crate) mod int8;
 pub(crate) mod math;
+mod mixing;
 mod packed;
 mod reference;
 #[cfg(test)]

@@ -121,7 +121,8 @@ fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, ac
     reference::product(&input, &weights, Activation::Identity, &mut expected);
     int8::product(&codes, &packed, Activation::Identity, &mut found);
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        let bound = inputs as f32 * (6.0 / 255.0 * 0.55 + 6.0 / 127.0 * 0.55);
+        // Mixing may lengthen a row's range and its weights' by half.
+        let bound = 1.5 * inputs as f32 * (6.0 / 255.0 * 0.55 + 6.0 / 127.0 * 0.55);
         assert!((found - expected).abs() <= bound, "{what}, element {index}: {found} and {expected}");
     }
 }
@@ -159,6 +160,8 @@ fn common_and_extreme_sizes() {
     on_all!(product(800, 48, 13, Activation::Identity));
     on_all!(product_int8(1, 1, 1, Activation::Identity));
     on_all!(product_int8(800, 48, 13, Activation::Identity));
+    on_all!(product_int8(7, 384, 9, Activation::Identity));
+    on_all!(product_int8(5, 512, 9, Activation::Identity));
     on_all!(attention(2, 32, 64, 64));
     on_all!(attention(1, 64, 300, 10));
     on_all!(attention(1, 5, 1, 1));

@@ -210,8 +210,8 @@ fn tell(index: &Index, times: &BuildTimes, space: Option<&VectorSpace>, summary:
     let settings = &facts.settings;
     let transform = settings.transform.map_or("none".to_owned(), |width| format!("log {width}"));
     let constants = format!(
-        "transform {transform}, query ridge {}, noise {}, item kernel {}",
-        settings.query_ridge, settings.noise, settings.item_kernel
+        "transform {transform}, query ridge {}, prior trust {}, noise {}, item kernel {}",
+        settings.query_ridge, settings.prior_trust, settings.noise, settings.item_kernel
     );
     let estimate = if facts.calibrated {
         "calibrated on held-out anchors"

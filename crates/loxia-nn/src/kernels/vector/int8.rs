@@ -5,6 +5,7 @@ use super::tile::{for_rows, prefetch_share};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8};
+use crate::kernels::mixing::{GROUP, Mixing, TWO_THIRDS};
 
 /// Codes of the rows of `input`, `[rows][inputs]`.
 pub(in crate::kernels) struct Quantise<'a> {
@@ -21,10 +22,78 @@ impl Task for Quantise<'_> {
         let width = S::WORDS.words(inputs);
         let words = codes.words.sized(rows * width);
         let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
+        let (mixing, mixed) = (Mixing::of(inputs), codes.mixed.sized(inputs));
         for (row, values) in input.chunks_exact(inputs).enumerate() {
+            let values = if mixing.is_none() { values } else { mix(simd, mixing, values, mixed) };
             let coding = coding_of(simd, values);
             (scales[row], zeros[row]) = (coding.scale, coding.zero);
             encode(simd, values, coding, &mut words[row * width..][..width]);
+        }
+    }
+}
+
+/// Mixes a row into another one, in passes over three, two or one of the powers of two.
+#[inline(always)]
+fn mix<'a, S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &'a mut [f32]) -> &'a [f32] {
+    mixed.copy_from_slice(row);
+    let (mut stride, mut left) = (GROUP, mixing.groups);
+    while left > 1 {
+        let radix = match left {
+            2 => 2,
+            4 => 4,
+            _ => 8,
+        };
+        for block in mixed.chunks_exact_mut(radix * stride) {
+            match radix {
+                2 => butterflies::<S, 2>(simd, stride, block),
+                4 => butterflies::<S, 4>(simd, stride, block),
+                _ => butterflies::<S, 8>(simd, stride, block),
+            }
+        }
+        stride *= radix;
+        left /= radix;
+    }
+    if mixing.thirds {
+        let (first, rest) = mixed.split_at_mut(row.len() / 3);
+        let (second, third) = rest.split_at_mut(row.len() / 3);
+        let parts = first.chunks_exact_mut(S::LANES).zip(second.chunks_exact_mut(S::LANES));
+        for ((a, b), c) in parts.zip(third.chunks_exact_mut(S::LANES)) {
+            let [x, y, z] = [&*a, &*b, &*c].map(|part| simd.read(part));
+            let shift = simd.mul(simd.add(simd.add(x, y), z), simd.splat(TWO_THIRDS));
+            simd.write(a, simd.sub(x, shift));
+            simd.write(b, simd.sub(y, shift));
+            simd.write(c, simd.sub(z, shift));
+        }
+    }
+    mixed
+}
+
+/// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart.
+#[inline(always)]
+fn butterflies<S: Simd, const RADIX: usize>(simd: S, stride: usize, block: &mut [f32]) {
+    assert!(block.len() >= RADIX * stride && stride.is_multiple_of(S::LANES));
+    let block = block.as_mut_ptr();
+    for at in (0..stride).step_by(S::LANES) {
+        // SAFETY: index < RADIX and at + LANES <= stride, which divides into vectors: the assertion covers both.
+        let mut values: [S::Vector; RADIX] =
+            std::array::from_fn(|index| unsafe { simd.load(block.add(index * stride + at)) });
+        apart::<S, RADIX, 1>(simd, &mut values);
+        apart::<S, RADIX, 2>(simd, &mut values);
+        apart::<S, RADIX, 4>(simd, &mut values);
+        for (index, &value) in values.iter().enumerate() {
+            // SAFETY: as for reading.
+            unsafe { simd.store(block.add(index * stride + at), value) };
+        }
+    }
+}
+
+/// Sums and differences of the values `APART` from each other.
+#[inline(always)]
+fn apart<S: Simd, const RADIX: usize, const APART: usize>(simd: S, values: &mut [S::Vector; RADIX]) {
+    for index in 0..RADIX {
+        if index & APART == 0 && index + APART < RADIX {
+            let (a, b) = (values[index], values[index + APART]);
+            (values[index], values[index + APART]) = (simd.add(a, b), simd.sub(a, b));
         }
     }
 }
