@@ -82,13 +82,7 @@ pub fn build_for_seeds(
         }
         MethodName::Posterior => {
             let settings = choose_settings(anchors, PosteriorSettings::default())?;
-            let chosen = format!(
-                "transform {}, query ridge {}, noise {}, item kernel {}",
-                settings.transform.map_or("none".to_owned(), |width| format!("log {width}")),
-                settings.query_ridge,
-                settings.noise,
-                settings.item_kernel
-            );
+            let chosen = settings.to_string();
             let schedule = Schedule::Even { rounds: options.rounds };
             let mut method = Posterior::fit(anchors, settings)?.with_schedule(schedule);
             if options.calibrate {

@@ -142,6 +142,21 @@ impl PosteriorSettings {
     }
 }
 
+/// The constants that are chosen, for people.
+impl std::fmt::Display for PosteriorSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.transform {
+            None => write!(f, "transform none")?,
+            Some(width) => write!(f, "transform log {width}")?,
+        }
+        write!(
+            f,
+            ", query ridge {}, prior trust {}, noise {}, item kernel {}",
+            self.query_ridge, self.prior_trust, self.noise, self.item_kernel
+        )
+    }
+}
+
 /// The method, fitted.
 ///
 /// ```

@@ -208,11 +208,6 @@ fn tell(index: &Index, times: &BuildTimes, space: Option<&VectorSpace>, summary:
     };
     let time = |took: Duration| (duration(took), took.as_secs_f64());
     let settings = &facts.settings;
-    let transform = settings.transform.map_or("none".to_owned(), |width| format!("log {width}"));
-    let constants = format!(
-        "transform {transform}, query ridge {}, prior trust {}, noise {}, item kernel {}",
-        settings.query_ridge, settings.prior_trust, settings.noise, settings.item_kernel
-    );
     let estimate = if facts.calibrated {
         "calibrated on held-out anchors"
     } else {
@@ -225,7 +220,7 @@ fn tell(index: &Index, times: &BuildTimes, space: Option<&VectorSpace>, summary:
         .fact_as("choose", time(times.choose).0, time(times.choose).1)
         .fact_as("fit", time(times.fit).0, time(times.fit).1)
         .fact_as("calibrate", time(times.calibrate).0, time(times.calibrate).1)
-        .fact_as("constants", constants, serde_json::to_value(settings)?)
+        .fact_as("constants", settings.to_string(), serde_json::to_value(settings)?)
         .fact_as("recall estimate", estimate, facts.calibrated)
         .fact_as("size", format!("{} MB", three_digits(facts.bytes as f64 / 1e6)), facts.bytes);
     Ok(())
