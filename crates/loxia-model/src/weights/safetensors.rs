@@ -12,6 +12,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -175,6 +177,21 @@ impl SafetensorsFile {
 
     pub(crate) fn bytes(&self, entry: usize) -> &[u8] {
         &self.map[self.entries[entry].data.clone()]
+    }
+
+    /// Says that a tensor was read: its part of the file need not stay in memory beside the copy.
+    pub(crate) fn release(&self, entry: usize) {
+        #[cfg(unix)]
+        {
+            let data = &self.entries[entry].data;
+            // SAFETY: the map is of a file and never written; pages that are read again come from the file again.
+            let advised =
+                unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, data.start, data.len()) };
+            // Advice that is not taken costs memory and nothing else.
+            drop(advised);
+        }
+        #[cfg(not(unix))]
+        let _ = entry;
     }
 }
 

@@ -185,7 +185,10 @@ impl WeightStore {
         let slot = &self.tensors[name];
         let mut values = Vec::with_capacity(slot.shape.iter().product());
         match &self.files[slot.file] {
-            WeightFile::Safetensors(file) => slot.dtype.widen(file.bytes(slot.index), &mut values),
+            WeightFile::Safetensors(file) => {
+                slot.dtype.widen(file.bytes(slot.index), &mut values);
+                file.release(slot.index);
+            }
             WeightFile::Torch(file) => slot.dtype.widen(&file.contiguous(slot.index)?, &mut values),
         }
         Ok(values)
