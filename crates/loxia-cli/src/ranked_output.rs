@@ -10,7 +10,7 @@ use loxia::data::write::{JsonRunWriter, TrecRunWriter};
 
 use crate::context::Context;
 use crate::exit::usage;
-use crate::text_output::write_text_to;
+use crate::text_output::{claim, write_text_to};
 
 /// One query's list, best item first. Texts are asked for only by forms that show them.
 pub(crate) struct RankedList<'a> {
@@ -57,11 +57,12 @@ impl RankedOutput {
         } else {
             Form::Trec
         };
-        let existing = if overwrite { Existing::Overwrite } else { Existing::Refuse };
-        if !stdout && !overwrite && path.exists() {
-            return Err(loxia::core::Error::Exists { path: path.to_owned(), resumable: false }.into());
-        }
-        Ok(RankedOutput { path: path.to_owned(), existing, tag: tag.to_owned(), form })
+        Ok(RankedOutput {
+            path: path.to_owned(),
+            existing: claim(path, overwrite)?,
+            tag: tag.to_owned(),
+            form,
+        })
     }
 
     /// Whether the lists go to stdout.

@@ -11,6 +11,17 @@ use crate::context::Context;
 use crate::flags::OutputFlags;
 use crate::output::Stdout;
 
+/// What to do with a file that is there already; said before any work, so that none is done in vain.
+pub(crate) fn claim(path: &Path, overwrite: bool) -> Result<Existing> {
+    if overwrite {
+        return Ok(Existing::Overwrite);
+    }
+    if path.as_os_str() != "-" && path.exists() {
+        return Err(loxia::core::Error::Exists { path: path.to_owned(), resumable: false }.into());
+    }
+    Ok(Existing::Refuse)
+}
+
 /// Writes what `write` sends to where the flags say.
 pub(crate) fn write_text(
     output: &OutputFlags,

@@ -22,7 +22,7 @@ use crate::exit::{Outcome, usage};
 use crate::flags::DataFlags;
 use crate::output::print_line;
 use crate::report::{duration, grouped};
-use crate::text_output::write_text_to;
+use crate::text_output::{claim, write_text_to};
 use crate::typed::Typed;
 use comparison::Comparison;
 use material::{Material, Source};
@@ -76,16 +76,12 @@ pub(crate) struct DemoFlags {
 /// Runs the command.
 pub(crate) fn run(flags: DemoFlags, context: &Context) -> Result<Outcome> {
     let (report, existing) = match &flags.report {
-        Some(path) if flags.overwrite => (path.as_path(), Existing::Overwrite),
-        Some(path) => (path.as_path(), Existing::Refuse),
+        Some(path) => (path.as_path(), claim(path, flags.overwrite)?),
         None => {
             flags.typed.refuse(&["overwrite"], "it is for --report")?;
             (Path::new(REPORT), Existing::Overwrite)
         }
     };
-    if existing == Existing::Refuse && report.exists() {
-        return Err(loxia::core::Error::Exists { path: report.to_owned(), resumable: false }.into());
-    }
     let material = Material::gather(&source(&flags)?, flags.anchors, flags.searches, context)?;
     if !context.json {
         print_line(material.introduction())?;

@@ -14,7 +14,7 @@ use crate::exit::usage;
 use crate::flags::shortest;
 use crate::ranked_output::head;
 use crate::report::grouped;
-use crate::text_output::write_text_to;
+use crate::text_output::{claim, write_text_to};
 
 /// A query and what was found for it.
 pub(super) struct Found<'a> {
@@ -63,11 +63,12 @@ impl AnswerOutput {
             _ if stdout && (!batch || std::io::stdout().is_terminal()) => Form::People,
             _ => Form::Trec,
         };
-        if !stdout && !overwrite && path.exists() {
-            return Err(loxia::core::Error::Exists { path: path.to_owned(), resumable: false }.into());
-        }
-        let existing = if overwrite { Existing::Overwrite } else { Existing::Refuse };
-        Ok(AnswerOutput { path: path.to_owned(), existing, tag: tag.to_owned(), form })
+        Ok(AnswerOutput {
+            path: path.to_owned(),
+            existing: claim(path, overwrite)?,
+            tag: tag.to_owned(),
+            form,
+        })
     }
 
     /// Whether answers go to stdout.

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use loxia::core::artefact::Existing;
 use loxia::search::MethodName;
 
 use crate::context::Context;
@@ -20,7 +19,7 @@ use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, Positions};
 use crate::output::Stdout;
 use crate::report::Summary;
-use crate::text_output::write_text_to;
+use crate::text_output::{claim, write_text_to};
 use crate::typed::Typed;
 use input::Rows;
 
@@ -142,10 +141,10 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     if flags.report.is_none() {
         flags.typed.refuse(&["overwrite"], "it is for --report")?;
     }
-    let existing = if flags.overwrite { Existing::Overwrite } else { Existing::Refuse };
-    if let Some(path) = flags.report.as_ref().filter(|path| existing == Existing::Refuse && path.exists()) {
-        return Err(loxia::core::Error::Exists { path: path.clone(), resumable: false }.into());
-    }
+    let report = match &flags.report {
+        Some(path) => Some((path, claim(path, flags.overwrite)?)),
+        None => None,
+    };
     let rows = Rows::read(&flags, context)?;
     let plan = plan(&flags, &rows)?;
     let bar = context.bar(plan.searches(rows.test.len()), "searches");
@@ -153,7 +152,7 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     let (searches, took) = bar.finish();
     let results = results?;
 
-    if let Some(path) = &flags.report {
+    if let Some((path, existing)) = report {
         let html = page::render(&plan, &rows, &results);
         write_text_to(path, existing, |out| Ok(out.write_all(html.as_bytes())?))?;
     }

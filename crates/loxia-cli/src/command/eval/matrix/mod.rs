@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use loxia::core::artefact::Existing;
 use loxia::search::CurLink;
 
 use crate::context::Context;
@@ -17,7 +16,7 @@ use crate::exit::{Outcome, usage};
 use crate::flags::Positions;
 use crate::matrix_source::read_scores;
 use crate::output::Stdout;
-use crate::text_output::write_text_to;
+use crate::text_output::{claim, write_text_to};
 use crate::typed::Typed;
 
 /// How rows and columns are joined.
@@ -102,10 +101,10 @@ pub(super) fn run(flags: MatrixFlags, context: &Context) -> Result<Outcome> {
     if !flags.link.contains(&LinkName::Ridge) {
         flags.typed.refuse(&["ridge"], "it is for --link ridge")?;
     }
-    let existing = if flags.overwrite { Existing::Overwrite } else { Existing::Refuse };
-    if let Some(path) = flags.report.as_ref().filter(|path| existing == Existing::Refuse && path.exists()) {
-        return Err(loxia::core::Error::Exists { path: path.clone(), resumable: false }.into());
-    }
+    let report = match &flags.report {
+        Some(path) => Some((path, claim(path, flags.overwrite)?)),
+        None => None,
+    };
     let mut scores = read_scores(&flags.scores, context)?;
     if let Some(rows) = &flags.rows {
         let rows = rows.within(scores.rows(), "rows")?;
@@ -119,7 +118,7 @@ pub(super) fn run(flags: MatrixFlags, context: &Context) -> Result<Outcome> {
     let study = plan.run(&scores, &bar, &context.cancel);
     bar.finish();
     let study = study?;
-    if let Some(path) = &flags.report {
+    if let Some((path, existing)) = report {
         let html = page::render(&plan, &study);
         write_text_to(path, existing, |out| Ok(out.write_all(html.as_bytes())?))?;
     }
