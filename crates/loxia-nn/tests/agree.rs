@@ -1,4 +1,4 @@
-//! Every kernel against the portable one, in both precisions.
+//! Every kernel against the portable one; in 8 bits, against one that uses as much of them.
 
 use loxia_nn::*;
 
@@ -17,7 +17,7 @@ fn assert_near(found: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32, what: 
         assert_eq!(found.len(), expected.len());
         for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
             let near = (found - expected).abs() <= tolerance * expected.abs().max(1.0);
-            assert!(near, "{what}, level {level}, element {index}: {found}, portable has {expected}");
+            assert!(near, "{what}, level {level}, element {index}: {found}, expected {expected}");
         }
     }
 }
@@ -35,15 +35,27 @@ fn kernels_agree() {
         for (seed, length) in [(1, 33), (2, 1), (3, 8), (4, 20)] {
             model::push(&mut batch, shape, seed, length);
         }
-        // In 8 bits a value very near a half could be rounded to one code here and to the next one there, which
-        // no value of these models is; should one be some day, this is the place to allow for it.
-        for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Int8, 1e-4)] {
-            let expected = states(shape, Kernel::Portable, precision, &batch);
-            for kernel in Kernel::available() {
-                let found = states(shape, kernel, precision, &batch);
-                let what = format!("{kernel}, {precision}, hidden {}", shape.hidden);
-                assert_near(&found, &expected, tolerance, &what);
-            }
+        let plain = states(shape, Kernel::Portable, Precision::F32, &batch);
+        for kernel in Kernel::available() {
+            let what = format!("{kernel}, hidden {}", shape.hidden);
+            assert_near(&states(shape, kernel, Precision::F32, &batch), &plain, 1e-5, &what);
+
+            let what = format!("{kernel} in int8, hidden {}", shape.hidden);
+            let found = states(shape, kernel, Precision::Int8, &batch);
+            assert_near(&found, &plain, 0.2, &what);
+            // A value very near a half could be rounded to one code here and to the next one there, which no value
+            // of these models is; should one be some day, this is the place to allow for it.
+            let same = states(shape, same_codes(kernel), Precision::Int8, &batch);
+            assert_near(&found, &same, 1e-4, &what);
         }
+    }
+}
+
+/// The plainest kernel whose codes of 8 bits go as far as another one's.
+fn same_codes(kernel: Kernel) -> Kernel {
+    match kernel {
+        Kernel::Avx512 => Kernel::Avx2,
+        Kernel::Avx512Vnni => Kernel::Portable,
+        other => other,
     }
 }

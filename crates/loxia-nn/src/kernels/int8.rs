@@ -1,11 +1,14 @@
 //! Products in 8-bit integers: codes of activations, packed weights, and the plain twin of the kernels.
 //!
-//! Inputs are mixed first ([`super::mixing`]). A row of activations `x` becomes codes `q` in `0..=255` with `x ≈ scale · (q - zero)`; the range of the row
-//! is widened to hold 0, so that `zero` is a code. A column of weights becomes `w ≈ step · v` with `v` in
-//! `-127..=127`. Then `Σ x w ≈ scale · step · (Σ q v - zero · Σ v)`, with exact sums in 32 bits.
+//! Inputs are mixed first ([`super::mixing`]). A row of activations `x` becomes codes `q` of 8 bits without a sign,
+//! `x ≈ scale · (q - zero)`; the range of the row is widened to hold 0, so that `zero` is a code. A column of
+//! weights becomes `w ≈ step · v` with `v` in `-127..=127`. Then `Σ x w ≈ scale · step · (Σ q v - zero · Σ v)`,
+//! with exact sums.
 //!
-//! Kernels read codes and weights in *words* of 32 bits: four 8-bit values each, or two of 16 bits where the
-//! instruction set multiplies those exactly and 8-bit ones only with saturation.
+//! Kernels read codes and weights in *words* of four. Where the instruction set adds the products of a word only
+//! in 16 bits, [`Reach`] says how much of the 8 bits is used, so that such sums are exact as well.
+
+use rayon::prelude::*;
 
 use super::mixing::{mix, mix_weights};
 use crate::memory::Buffer;
@@ -14,35 +17,74 @@ use crate::{Activation, Linear};
 /// Most inputs whose sums are sure to fit 32 bits: 255 · 127 · inputs < 2³¹.
 pub(crate) const MOST_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
 
-/// How codes and weights lie in words.
+/// Values in a word.
+pub(crate) const WORD: usize = 4;
+
+/// How far codes and weights go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WordLayout {
-    /// Two values of 16 bits.
-    Pairs,
-    /// Four values of 8 bits.
-    Quads,
+pub(crate) struct Reach {
+    /// Largest code of an activation.
+    pub(crate) top: i32,
+    /// Words whose products are added in 16 bits, the first half of each word apart from the second; 1 where
+    /// they are added in 32 bits at once.
+    pub(crate) fold: usize,
 }
 
-impl WordLayout {
-    /// Values in a word.
-    pub(crate) fn group(self) -> usize {
-        match self {
-            WordLayout::Pairs => 2,
-            WordLayout::Quads => 4,
-        }
-    }
+impl Reach {
+    /// All of the 8 bits.
+    pub(crate) const WIDE: Reach = Reach { top: 255, fold: 1 };
+    /// Sums of four words in 16 bits, where 32 take three times as many instructions. Eight weights share such a
+    /// sum and seldom agree in sign; this top shares what is lost, a bit and a half, between codes and weights.
+    pub(crate) const NARROW: Reach = Reach { top: 150, fold: 4 };
 
     /// Words of a row of `inputs` values.
     pub(crate) fn words(self, inputs: usize) -> usize {
-        inputs.div_ceil(self.group())
+        inputs.div_ceil(WORD).next_multiple_of(self.fold)
     }
 
-    /// The word of up to `group` values.
-    fn word(self, values: impl Iterator<Item = i32>) -> u32 {
-        let bits = 32 / self.group() as u32;
-        let mask = u32::MAX >> (32 - bits);
-        (0u32..).zip(values).fold(0, |word, (place, value)| word | (value as u32 & mask) << (place * bits))
+    /// The most that weights which share 16 bits may add up to, those above and those below 0 apart.
+    fn most(self) -> i32 {
+        i32::from(i16::MAX) / self.top
     }
+
+    /// Largest sum, of weights above or of those below 0, of any that share 16 bits.
+    fn largest_sum(self, weights: &[f32]) -> f32 {
+        let mut largest = 0.0f32;
+        for shared in weights.chunks(WORD * self.fold) {
+            for half in 0..2 {
+                let of_half =
+                    shared.chunks(WORD).flat_map(|word| word.iter().skip(half * WORD / 2).take(WORD / 2));
+                let (above, below) =
+                    of_half.fold((0.0, 0.0), |(above, below), w| (above + w.max(0.0), below - w.min(0.0)));
+                largest = largest.max(above).max(below);
+            }
+        }
+        largest
+    }
+
+    /// Moves weights towards 0, the largest first, until every sum that they can be part of fits 16 bits.
+    fn shrink(self, weights: &mut [i32]) {
+        for shared in weights.chunks_mut(WORD * self.fold) {
+            for (half, sign) in [(0, 1), (0, -1), (1, 1), (1, -1)] {
+                let places = (0..shared.len()).filter(|place| place % WORD / (WORD / 2) == half);
+                let of_sign = |place: usize| (shared[place] * sign).max(0);
+                let mut sum: i32 = places.clone().map(of_sign).sum();
+                while sum > self.most() {
+                    if let Some(largest) = places.clone().max_by_key(|&place| shared[place] * sign) {
+                        shared[largest] -= sign;
+                    }
+                    sum -= 1;
+                }
+            }
+        }
+    }
+}
+
+/// The word of up to four values.
+fn word(values: impl Iterator<Item = i32>) -> u32 {
+    let mut bytes = [0; WORD];
+    bytes.iter_mut().zip(values).for_each(|(byte, value)| *byte = value as u8);
+    u32::from_le_bytes(bytes)
 }
 
 /// Codes of some rows.
@@ -78,10 +120,10 @@ impl Coding {
     /// The coding of values between two bounds. A value that is not finite makes the scale NaN, and with it
     /// every output of the row: nothing is hidden.
     #[inline(always)]
-    pub(crate) fn of_range(smallest: f32, largest: f32, finite: bool) -> Self {
-        let (low, high) = (smallest.min(0.0), largest.max(0.0));
+    pub(crate) fn of_range(top: i32, smallest: f32, largest: f32, finite: bool) -> Self {
+        let (low, high, top) = (smallest.min(0.0), largest.max(0.0), top as f32);
         // Each part by itself: their difference may overflow.
-        let scale = high / 255.0 - low / 255.0;
+        let scale = high / top - low / top;
         if !finite {
             return Coding { scale: f32::NAN, inverse: 0.0, zero: 0 };
         }
@@ -90,7 +132,7 @@ impl Coding {
             return Coding { scale: 0.0, inverse: 0.0, zero: 0 };
         }
         let inverse = 1.0 / scale;
-        let zero = (-low * inverse).round_ties_even().clamp(0.0, 255.0);
+        let zero = (-low * inverse).round_ties_even().clamp(0.0, top);
         Coding { scale, inverse, zero: zero as i32 }
     }
 }
@@ -108,7 +150,7 @@ pub(crate) struct PackedInt8 {
     inputs: usize,
     outputs: usize,
     width: usize,
-    layout: WordLayout,
+    reach: Reach,
 }
 
 /// One panel of [`PackedInt8`].
@@ -122,11 +164,11 @@ pub(crate) struct PanelInt8<'a> {
 
 impl PackedInt8 {
     /// Quantises and packs maps whose shapes were checked and whose inputs agree.
-    pub(crate) fn new(layout: WordLayout, width: usize, maps: &[&Linear]) -> Self {
+    pub(crate) fn new(reach: Reach, width: usize, maps: &[&Linear]) -> Self {
         let inputs = maps[0].inputs;
         let outputs: usize = maps.iter().map(|map| map.outputs).sum();
         let padded = outputs.next_multiple_of(width);
-        let words = layout.words(inputs);
+        let words = reach.words(inputs);
         let mut packed = PackedInt8 {
             panels: Buffer::zeros(padded * words),
             sums: Buffer::zeros(padded),
@@ -135,21 +177,24 @@ impl PackedInt8 {
             inputs,
             outputs,
             width,
-            layout,
+            reach,
         };
-        let (mut codes, mut mixed) = (Vec::with_capacity(inputs), vec![0.0; inputs]);
-        let rows = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs));
-        for (output, row) in rows.enumerate() {
-            mixed.copy_from_slice(row);
-            mix_weights(&mut mixed);
-            packed.steps[output] = quantise_weights(&mixed, &mut codes);
-            packed.sums[output] = codes.iter().sum();
-            let panel = &mut packed.panels[output / width * width * words..][..width * words];
-            let column = panel[output % width..].iter_mut().step_by(width);
-            for (place, group) in column.zip(codes.chunks(layout.group())) {
-                *place = layout.word(group.iter().copied());
+        let rows: Vec<&[f32]> = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs)).collect();
+        let parts = packed.sums.par_chunks_mut(width).zip(packed.steps.par_chunks_mut(width));
+        let panels = packed.panels.par_chunks_mut(width * words).zip(parts).zip(rows.par_chunks(width));
+        panels.for_each(|((panel, (sums, steps)), rows)| {
+            let (mut codes, mut mixed) = (Vec::new(), vec![0.0; inputs]);
+            for (lane, row) in rows.iter().enumerate() {
+                mixed.copy_from_slice(row);
+                mix_weights(&mut mixed);
+                steps[lane] = quantise_weights(reach, &mixed, &mut codes);
+                sums[lane] = codes.iter().sum();
+                let column = panel[lane..].iter_mut().step_by(width);
+                for (place, group) in column.zip(codes.chunks(WORD)) {
+                    *place = word(group.iter().copied());
+                }
             }
-        }
+        });
         let mut first = 0;
         for map in maps {
             if let Some(values) = &map.bias {
@@ -168,13 +213,13 @@ impl PackedInt8 {
         self.outputs
     }
 
-    pub(crate) fn layout(&self) -> WordLayout {
-        self.layout
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// Words of a row of codes.
     pub(crate) fn words(&self) -> usize {
-        self.layout.words(self.inputs)
+        self.reach.words(self.inputs)
     }
 
     /// The panels in order.
@@ -188,24 +233,30 @@ impl PackedInt8 {
 }
 
 /// Codes of one output's weights, and their step.
-fn quantise_weights(row: &[f32], codes: &mut Vec<i32>) -> f32 {
-    let largest = row.iter().fold(0.0f32, |largest, weight| largest.max(weight.abs()));
-    let step = largest / 127.0;
+fn quantise_weights(reach: Reach, row: &[f32], codes: &mut Vec<i32>) -> f32 {
     codes.clear();
     // As for activations: a weight that is not a number shows in the outputs.
     if !row.iter().all(|weight| weight.is_finite()) {
         codes.resize(row.len(), 0);
         return f32::NAN;
     }
+    let mut step = row.iter().fold(0.0f32, |largest, weight| largest.max(weight.abs())) / 127.0;
+    if reach.fold > 1 {
+        step = step.max(reach.largest_sum(row) / reach.most() as f32);
+    }
     let inverse = if step < 1e-30 { 0.0 } else { 1.0 / step };
     codes.extend(row.iter().map(|weight| (weight * inverse).round_ties_even().clamp(-127.0, 127.0) as i32));
+    if reach.fold > 1 {
+        // Rounding may have added a little to a sum that was just small enough.
+        reach.shrink(codes);
+    }
     step
 }
 
-/// Plain twin of the kernels' quantisation, for a layout.
-pub(crate) fn quantise(layout: WordLayout, input: &[f32], inputs: usize, codes: &mut Codes) {
+/// Plain twin of the kernels' quantisation, for a reach.
+pub(crate) fn quantise(reach: Reach, input: &[f32], inputs: usize, codes: &mut Codes) {
     let rows = input.len() / inputs;
-    let width = layout.words(inputs);
+    let width = reach.words(inputs);
     let words = codes.words.sized(rows * width);
     let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
     let values = codes.mixed.sized(inputs);
@@ -213,16 +264,19 @@ pub(crate) fn quantise(layout: WordLayout, input: &[f32], inputs: usize, codes: 
         values.copy_from_slice(unmixed);
         mix(values);
         let bounds = values.iter().fold((0.0f32, 0.0f32), |(low, high), &x| (low.min(x), high.max(x)));
-        let coding = Coding::of_range(bounds.0, bounds.1, values.iter().all(|value| value.is_finite()));
+        let coding =
+            Coding::of_range(reach.top, bounds.0, bounds.1, values.iter().all(|value| value.is_finite()));
         (scales[row], zeros[row]) = (coding.scale, coding.zero);
-        let code = |value: &f32| (value * coding.inverse + coding.zero as f32).clamp(0.0, 255.0);
-        for (word, group) in words[row * width..][..width].iter_mut().zip(values.chunks(layout.group())) {
-            *word = layout.word(group.iter().map(|value| code(value).round_ties_even() as i32));
+        let code = |value: &f32| (value * coding.inverse + coding.zero as f32).clamp(0.0, reach.top as f32);
+        let words = &mut words[row * width..][..width];
+        words.fill(0);
+        for (place, group) in words.iter_mut().zip(values.chunks(WORD)) {
+            *place = word(group.iter().map(|value| code(value).round_ties_even() as i32));
         }
     }
 }
 
-/// Plain twin of the kernels' product. The portable kernel runs it on pairs.
+/// Plain twin of the kernels' product, and the portable kernel.
 pub(crate) fn product(codes: &Codes, weights: &PackedInt8, activation: Activation, out: &mut [f32]) {
     let outputs = weights.outputs();
     let width = weights.words();
@@ -233,7 +287,7 @@ pub(crate) fn product(codes: &Codes, weights: &PackedInt8, activation: Activatio
         for (panel, out) in weights.panels().zip(out.chunks_mut(weights.width)) {
             sums.fill(0);
             for (&word, weights_of) in words.iter().zip(panel.words.chunks_exact(weights.width)) {
-                add_word(weights.layout, word, weights_of, &mut sums);
+                add_word(word, weights_of, &mut sums);
             }
             for (lane, out) in out.iter_mut().enumerate() {
                 let exact = sums[lane] - zero * panel.sums[lane];
@@ -246,20 +300,10 @@ pub(crate) fn product(codes: &Codes, weights: &PackedInt8, activation: Activatio
 
 /// Adds the products of one word of codes with a word of every output.
 #[inline(always)]
-fn add_word(layout: WordLayout, word: u32, weights: &[u32], sums: &mut [i32]) {
-    match layout {
-        WordLayout::Pairs => {
-            let (low, high) = (i32::from(word as i16), i32::from((word >> 16) as i16));
-            for (sum, &weight) in sums.iter_mut().zip(weights) {
-                *sum += low * i32::from(weight as i16) + high * i32::from((weight >> 16) as i16);
-            }
-        }
-        WordLayout::Quads => {
-            let codes = word.to_le_bytes().map(i32::from);
-            for (sum, &weight) in sums.iter_mut().zip(weights) {
-                let weights = weight.to_le_bytes().map(|byte| i32::from(byte as i8));
-                *sum += codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>();
-            }
-        }
+fn add_word(word: u32, weights: &[u32], sums: &mut [i32]) {
+    let codes = word.to_le_bytes().map(i32::from);
+    for (sum, &weight) in sums.iter_mut().zip(weights) {
+        let weights = weight.to_le_bytes().map(|byte| i32::from(byte as i8));
+        *sum += codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>();
     }
 }

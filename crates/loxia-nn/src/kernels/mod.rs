@@ -21,7 +21,7 @@ mod weights;
 pub(crate) use attention::{Attention, AttentionScratch, Rows};
 pub(crate) use distance::DistanceBias;
 pub(crate) use int8::Codes;
-use int8::{PackedInt8, WordLayout};
+use int8::{PackedInt8, Reach};
 pub(crate) use packed::Packed;
 pub(crate) use weights::{Operand, Weights};
 
@@ -77,9 +77,9 @@ impl Isa {
         dispatch!(self, reference::PANEL, simd => vector::panel_width(simd))
     }
 
-    /// How 8-bit codes and weights lie in words.
-    pub(crate) fn word_layout(self) -> WordLayout {
-        dispatch!(self, WordLayout::Pairs, simd => vector::word_layout(simd))
+    /// How far codes and weights of 8-bit products go.
+    pub(crate) fn reach(self) -> Reach {
+        dispatch!(self, Reach::WIDE, simd => vector::reach(simd))
     }
 
     /// `out = activation(rows · W + b)`; `out` is `[rows][outputs]`, the operand of these weights' making.
@@ -116,7 +116,7 @@ impl Isa {
     }
 
     fn product_int8(self, codes: &Codes, weights: &PackedInt8, activation: Activation, out: &mut [f32]) {
-        debug_assert_eq!(weights.layout(), self.word_layout());
+        debug_assert_eq!(weights.reach(), self.reach());
         debug_assert_eq!(codes.words.len() / weights.words() * weights.outputs(), out.len());
         dispatch!(
             self,
@@ -130,7 +130,7 @@ impl Isa {
         let inputs = weights.inputs();
         dispatch!(
             self,
-            int8::quantise(weights.layout(), input, inputs, codes),
+            int8::quantise(weights.reach(), input, inputs, codes),
             simd => simd.run(Quantise { input, inputs, codes })
         );
     }

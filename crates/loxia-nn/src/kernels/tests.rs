@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::int8::{self, Codes, PackedInt8, WordLayout};
+use super::int8::{self, Codes, PackedInt8};
 use super::vector::emulated::Emulated;
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
 use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
@@ -99,7 +99,7 @@ fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, ac
 
     let (mut plain_codes, mut codes) = (Codes::default(), Codes::default());
     codes.words.sized(rows * inputs + 64).fill(u32::MAX);
-    int8::quantise(S::WORDS, &input, inputs, &mut plain_codes);
+    int8::quantise(S::REACH, &input, inputs, &mut plain_codes);
     simd.run(Quantise { input: &input, inputs, codes: &mut codes });
     assert_close(&codes.scales, &plain_codes.scales, 1e-6, "scales");
     assert_eq!(*codes.zeros, *plain_codes.zeros);
@@ -109,7 +109,7 @@ fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, ac
     // Fused and separate rounding may fall to two sides of a half.
     assert!(bytes.iter().zip(plain_bytes).all(|(a, b)| a.abs_diff(*b) <= 1), "{what}");
 
-    let packed = PackedInt8::new(S::WORDS, panel_width(simd), &[&linear]);
+    let packed = PackedInt8::new(S::REACH, panel_width(simd), &[&linear]);
     let (mut expected, mut found) = (vec![0.0; rows * outputs], vec![f32::NAN; rows * outputs]);
     int8::product(&codes, &packed, activation, &mut expected);
     simd.run(ProductInt8 { codes: &codes, weights: &packed, activation, out: &mut found });
@@ -130,7 +130,8 @@ fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, ac
 /// Runs a generic check on every set of instructions there is, and on the emulated one.
 macro_rules! on_all {
     ($check:ident($($argument:expr),*)) => {
-        $check(Emulated $(, $argument)*);
+        $check(Emulated::<false> $(, $argument)*);
+        $check(Emulated::<true> $(, $argument)*);
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(simd) = super::vector::Avx2::new() {
@@ -168,23 +169,9 @@ fn common_and_extreme_sizes() {
     on_all!(add_norm(384, 2));
 }
 
-#[test]
-fn layouts_of_words_give_the_same_integers() {
-    let linear = Linear { weight: values(1, 37 * 5), bias: None, inputs: 37, outputs: 5 };
-    let input = values(2, 4 * 37);
-    let product = |layout| {
-        let mut codes = Codes::default();
-        int8::quantise(layout, &input, 37, &mut codes);
-        let mut out = vec![0.0; 4 * 5];
-        int8::product(&codes, &PackedInt8::new(layout, 8, &[&linear]), Activation::Identity, &mut out);
-        out
-    };
-    assert_eq!(product(WordLayout::Pairs), product(WordLayout::Quads));
-}
-
 fn broken_rows<S: Simd>(simd: S) {
     let linear = Linear { weight: values(1, 20 * 3), bias: None, inputs: 20, outputs: 3 };
-    let weights = PackedInt8::new(S::WORDS, panel_width(simd), &[&linear]);
+    let weights = PackedInt8::new(S::REACH, panel_width(simd), &[&linear]);
     for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut input = values(2, 3 * 20);
         input[20 + 7] = broken;

@@ -28,7 +28,7 @@ impl Weights {
     pub(crate) fn new(isa: Isa, precision: Precision, maps: &[&Linear]) -> Self {
         match precision {
             Precision::Int8 if maps[0].inputs <= int8::MOST_INPUTS => {
-                Weights::Int8(PackedInt8::new(isa.word_layout(), isa.panel_width(), maps))
+                Weights::Int8(PackedInt8::new(isa.reach(), isa.panel_width(), maps))
             }
             Precision::Int8 | Precision::F32 => Weights::F32(Packed::new(isa, maps)),
         }

@@ -4,7 +4,7 @@ use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
 use super::transpose::transpose8;
-use super::{Simd, Task, WordLayout, instructions};
+use super::{Reach, Simd, Task, instructions};
 
 /// Proof that the machine has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
@@ -20,12 +20,13 @@ impl Avx2 {
 impl Simd for Avx2 {
     type Vector = __m256;
     type Ints = __m256i;
-    // The instruction for quads adds pairs with saturation.
-    const WORDS: WordLayout = WordLayout::Pairs;
+    const REACH: Reach = Reach::NARROW;
     const LANES: usize = 8;
     // 6 x 2 sums, 2 vectors of weights and 1 of input take 15 registers.
     const PANEL_VECTORS: usize = 2;
     const TILE_ROWS: usize = 6;
+    // 3 x 2 sums of 32 bits and of 16, 2 vectors of weights, 1 of codes and 1 of products take 16.
+    const INT8_TILE_ROWS: usize = 3;
     const DEPTH: usize = 384;
 
     #[inline(always)]
@@ -75,8 +76,19 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn dot_add(self, sums: __m256i, codes: __m256i, weights: __m256i) -> __m256i {
+        self.add_halves(sums, self.dot_add_halves(self.splat_ints(0), codes, weights))
+    }
+
+    #[inline(always)]
+    fn dot_add_halves(self, halves: __m256i, codes: __m256i, weights: __m256i) -> __m256i {
         // SAFETY: `self` exists only on a machine with these instructions.
-        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(codes, weights)) }
+        unsafe { _mm256_add_epi16(halves, _mm256_maddubs_epi16(codes, weights)) }
+    }
+
+    #[inline(always)]
+    fn add_halves(self, sums: __m256i, halves: __m256i) -> __m256i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(halves, _mm256_set1_epi16(1))) }
     }
 
     #[inline(always)]
@@ -91,7 +103,8 @@ impl Simd for Avx2 {
         unsafe {
             let codes = _mm256_cvtps_epi32(vector);
             let (low, high) = (_mm256_castsi256_si128(codes), _mm256_extracti128_si256::<1>(codes));
-            _mm_storeu_si128(to.cast(), _mm_packs_epi32(low, high));
+            let codes = _mm_packs_epi32(low, high);
+            _mm_storel_epi64(to.cast(), _mm_packus_epi16(codes, codes));
         }
     }
 

@@ -4,7 +4,7 @@ use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
 use super::transpose::transpose8;
-use super::{Simd, Task, WordLayout, instructions};
+use super::{Reach, Simd, Task, instructions};
 
 /// Proof that the machine has AVX-512F and BW, and with `VNNI` that too.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +21,12 @@ impl<const VNNI: bool> Avx512<VNNI> {
 impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type Vector = __m512;
     type Ints = __m512i;
-    const WORDS: WordLayout = if VNNI { WordLayout::Quads } else { WordLayout::Pairs };
+    const REACH: Reach = if VNNI { Reach::WIDE } else { Reach::NARROW };
     const LANES: usize = 16;
     // 8 x 3 sums, 3 vectors of weights and 1 of input take 28 registers.
     const PANEL_VECTORS: usize = 3;
     const TILE_ROWS: usize = 8;
+    const INT8_TILE_ROWS: usize = if VNNI { 8 } else { 4 };
     const DEPTH: usize = 192;
 
     #[inline(always)]
@@ -80,14 +81,23 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
 
     #[inline(always)]
     fn dot_add(self, sums: __m512i, codes: __m512i, weights: __m512i) -> __m512i {
-        // SAFETY: `self` exists only on a machine with these instructions; VNNI's only if `VNNI`.
-        unsafe {
-            if VNNI {
-                _mm512_dpbusd_epi32(sums, codes, weights)
-            } else {
-                _mm512_add_epi32(sums, _mm512_madd_epi16(codes, weights))
-            }
+        if VNNI {
+            // SAFETY: with `VNNI`, `self` exists only on a machine with this instruction.
+            return unsafe { _mm512_dpbusd_epi32(sums, codes, weights) };
         }
+        self.add_halves(sums, self.dot_add_halves(self.splat_ints(0), codes, weights))
+    }
+
+    #[inline(always)]
+    fn dot_add_halves(self, halves: __m512i, codes: __m512i, weights: __m512i) -> __m512i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm512_add_epi16(halves, _mm512_maddubs_epi16(codes, weights)) }
+    }
+
+    #[inline(always)]
+    fn add_halves(self, sums: __m512i, halves: __m512i) -> __m512i {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { _mm512_add_epi32(sums, _mm512_madd_epi16(halves, _mm512_set1_epi16(1))) }
     }
 
     #[inline(always)]
@@ -99,14 +109,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     #[inline(always)]
     unsafe fn store_codes(self, to: *mut u8, vector: __m512) {
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
-        unsafe {
-            let codes = _mm512_cvtps_epi32(vector);
-            if VNNI {
-                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(codes));
-            } else {
-                _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(codes));
-            }
-        }
+        unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(vector))) }
     }
 
     #[inline(always)]

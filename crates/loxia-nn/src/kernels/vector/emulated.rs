@@ -1,10 +1,10 @@
 //! Sixteen lanes in plain Rust with the tile of AVX-512, so that tests can run the wide path on any machine.
 
-use super::{Simd, Task, WordLayout};
+use super::{Reach, Simd, Task};
 
-/// Sixteen emulated lanes.
+/// Sixteen emulated lanes, with sums of 16 bits or without.
 #[derive(Clone, Copy)]
-pub(in crate::kernels) struct Emulated;
+pub(in crate::kernels) struct Emulated<const NARROW: bool>;
 
 type Lanes = [f32; 16];
 
@@ -12,13 +12,14 @@ fn lanewise(a: Lanes, b: Lanes, operation: impl Fn(f32, f32) -> f32) -> Lanes {
     std::array::from_fn(|lane| operation(a[lane], b[lane]))
 }
 
-impl Simd for Emulated {
+impl<const NARROW: bool> Simd for Emulated<NARROW> {
     type Vector = Lanes;
     type Ints = [i32; 16];
-    const WORDS: WordLayout = WordLayout::Quads;
+    const REACH: Reach = if NARROW { Reach::NARROW } else { Reach::WIDE };
     const LANES: usize = 16;
     const PANEL_VECTORS: usize = 3;
     const TILE_ROWS: usize = 8;
+    const INT8_TILE_ROWS: usize = if NARROW { 4 } else { 8 };
     // Small, so that products of a few inputs already take several passes.
     const DEPTH: usize = 24;
 
@@ -100,6 +101,24 @@ impl Simd for Emulated {
             let codes = codes[lane].to_le_bytes().map(i32::from);
             let weights = weights[lane].to_le_bytes().map(|byte| i32::from(byte as i8));
             sums[lane] + codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>()
+        })
+    }
+
+    /// Panics where 16 bits are not enough.
+    fn dot_add_halves(self, halves: [i32; 16], codes: [i32; 16], weights: [i32; 16]) -> [i32; 16] {
+        std::array::from_fn(|lane| {
+            let (codes, weights) = (codes[lane].to_le_bytes(), weights[lane].to_le_bytes());
+            let products = |place: usize| i32::from(codes[place]) * i32::from(weights[place] as i8);
+            let add = |sum: i16, more: i32| u32::from(i16::try_from(i32::from(sum) + more).unwrap() as u16);
+            let low = add(halves[lane] as i16, products(0) + products(1));
+            let high = add((halves[lane] >> 16) as i16, products(2) + products(3));
+            (low | high << 16) as i32
+        })
+    }
+
+    fn add_halves(self, sums: [i32; 16], halves: [i32; 16]) -> [i32; 16] {
+        std::array::from_fn(|lane| {
+            sums[lane] + i32::from(halves[lane] as i16) + i32::from((halves[lane] >> 16) as i16)
         })
     }
 

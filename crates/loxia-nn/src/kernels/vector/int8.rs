@@ -19,7 +19,7 @@ impl Task for Quantise<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Quantise { input, inputs, codes } = self;
         let rows = input.len() / inputs;
-        let width = S::WORDS.words(inputs);
+        let width = S::REACH.words(inputs);
         let words = codes.words.sized(rows * width);
         let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
         let (mixing, mixed) = (Mixing::of(inputs), codes.mixed.sized(inputs));
@@ -110,34 +110,33 @@ fn coding_of<S: Simd>(simd: S, values: &[f32]) -> Coding {
         residue = simd.mul_add(x, zero, residue);
     }
     let smallest = -simd.largest(simd.sub(zero, low));
-    Coding::of_range(smallest, simd.largest(high), simd.sum(residue) == 0.0)
+    Coding::of_range(S::REACH.top, smallest, simd.largest(high), simd.sum(residue) == 0.0)
 }
 
 #[inline(always)]
 fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, words: &mut [u32]) {
     let (inverse, offset) = (simd.splat(coding.inverse), simd.splat(coding.zero as f32));
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
-    let step = S::LANES * 4 / S::WORDS.group();
     let whole = values.len() / S::LANES;
-    for (values, bytes) in values.chunks_exact(S::LANES).zip(bytes.chunks_exact_mut(step)) {
+    for (values, bytes) in values.chunks_exact(S::LANES).zip(bytes.chunks_exact_mut(S::LANES)) {
         // SAFETY: the chunk has room for the codes of one vector.
         unsafe { simd.store_codes(bytes.as_mut_ptr(), code(simd, simd.read(values), inverse, offset)) };
     }
     let rest = &values[whole * S::LANES..];
-    let bytes = &mut bytes[whole * step..];
+    let bytes = &mut bytes[whole * S::LANES..];
     if !bytes.is_empty() {
         let mut last = [0u8; 64];
         // SAFETY: 64 bytes are enough for the codes of any vector.
         unsafe { simd.store_codes(last.as_mut_ptr(), code(simd, simd.read(rest), inverse, offset)) };
         // The values behind the row's end must be 0, and the coding's 0 is another code.
-        last[rest.len() * 4 / S::WORDS.group()..].fill(0);
+        last[rest.len()..].fill(0);
         bytes.copy_from_slice(&last[..bytes.len()]);
     }
 }
 
 #[inline(always)]
 fn code<S: Simd>(simd: S, x: S::Vector, inverse: S::Vector, offset: S::Vector) -> S::Vector {
-    simd.min(simd.splat(255.0), simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
+    simd.min(simd.splat(S::REACH.top as f32), simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
 }
 
 /// `out = activation(input · W + b)`.
@@ -171,7 +170,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
         let first = index * width;
         let columns = first..outputs.min(first + width);
         let mut row = 0;
-        let tiles = work.out.chunks_mut(S::TILE_ROWS * outputs);
+        let tiles = work.out.chunks_mut(S::INT8_TILE_ROWS * outputs);
         let count = tiles.len();
         for (tile, out) in tiles.enumerate() {
             prefetch_share(simd, next, tile, count);
@@ -250,19 +249,33 @@ fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let width = VECTORS * S::LANES;
     let depth = panel.len() / width;
     assert!(codes.len() >= ROWS * depth, "a tile's codes end before its panel");
+    let fold = S::REACH.fold;
+    assert!(depth.is_multiple_of(fold), "a panel ends within a sum of 16 bits");
     let mut sums = [[simd.splat_ints(0); VECTORS]; ROWS];
     let (codes, panel) = (codes.as_ptr(), panel.as_ptr());
-    for word in 0..depth {
-        let mut weights = [simd.splat_ints(0); VECTORS];
-        for (vector, weight) in weights.iter_mut().enumerate() {
-            // SAFETY: word < depth, so these lanes end within the panel's depth · width words.
-            *weight = unsafe { simd.load_ints(panel.add(word * width + vector * S::LANES).cast()) };
+    for first in (0..depth).step_by(fold) {
+        let mut halves = [[simd.splat_ints(0); VECTORS]; ROWS];
+        for word in first..first + fold {
+            let mut weights = [simd.splat_ints(0); VECTORS];
+            for (vector, weight) in weights.iter_mut().enumerate() {
+                // SAFETY: word < depth, so these lanes end within the panel's depth · width words.
+                *weight = unsafe { simd.load_ints(panel.add(word * width + vector * S::LANES).cast()) };
+            }
+            for row in 0..ROWS {
+                // SAFETY: row < ROWS and word < depth; the assertion above covers the last such index.
+                let code = simd.splat_ints(unsafe { *codes.add(row * depth + word) } as i32);
+                for (vector, &weight) in weights.iter().enumerate() {
+                    if fold == 1 {
+                        sums[row][vector] = simd.dot_add(sums[row][vector], code, weight);
+                    } else {
+                        halves[row][vector] = simd.dot_add_halves(halves[row][vector], code, weight);
+                    }
+                }
+            }
         }
-        for (row, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: row < ROWS and word < depth; the assertion above covers the last such index.
-            let code = simd.splat_ints(unsafe { *codes.add(row * depth + word) } as i32);
-            for (sum, &weight) in sums.iter_mut().zip(&weights) {
-                *sum = simd.dot_add(*sum, code, weight);
+        if fold > 1 {
+            for (sum, &half) in sums.as_flattened_mut().iter_mut().zip(halves.as_flattened()) {
+                *sum = simd.add_halves(*sum, half);
             }
         }
     }

@@ -30,7 +30,7 @@ pub(super) use int8::{ProductInt8, Quantise};
 pub(super) use norm::AddNorm;
 pub(super) use product::Product;
 
-use super::int8::WordLayout;
+use super::int8::Reach;
 
 /// Most lanes of any implementation.
 const MOST_LANES: usize = 16;
@@ -41,14 +41,16 @@ pub(super) trait Simd: Copy {
     type Vector: Copy;
     /// A register of `LANES` 32-bit integers, or of as many words of smaller ones.
     type Ints: Copy;
-    /// How codes and weights of 8-bit products lie in words.
-    const WORDS: WordLayout;
+    /// How far codes and weights of 8-bit products go.
+    const REACH: Reach;
     /// Values in a vector.
     const LANES: usize;
     /// Vectors side by side in a panel of packed weights.
     const PANEL_VECTORS: usize;
     /// Rows of a register tile: with a panel's vectors they fill the registers.
     const TILE_ROWS: usize;
+    /// The same for 8-bit products, whose sums of 16 bits take registers as well.
+    const INT8_TILE_ROWS: usize;
     /// Inputs of a panel that stay in the first cache together with a tile's rows.
     const DEPTH: usize;
 
@@ -121,15 +123,20 @@ pub(super) trait Simd: Copy {
     fn sub_ints(self, a: Self::Ints, b: Self::Ints) -> Self::Ints;
     /// `a · b`, the low 32 bits
     fn mul_ints(self, a: Self::Ints, b: Self::Ints) -> Self::Ints;
-    /// Adds to each lane the products of the values of its words.
+    /// Adds to each lane the products of the values of its words, if the fold of `REACH` is 1.
     fn dot_add(self, sums: Self::Ints, codes: Self::Ints, weights: Self::Ints) -> Self::Ints;
+    /// Adds to either half of each lane, 16 bits, the products of that half of the words, if the fold of `REACH`
+    /// is not 1.
+    fn dot_add_halves(self, halves: Self::Ints, codes: Self::Ints, weights: Self::Ints) -> Self::Ints;
+    /// Adds to each lane the two halves of another one.
+    fn add_halves(self, sums: Self::Ints, halves: Self::Ints) -> Self::Ints;
     /// The nearest floats.
     fn to_floats(self, ints: Self::Ints) -> Self::Vector;
 
-    /// Rounds values between 0 and 255 to the nearest integers and writes them as `WORDS` says.
+    /// Rounds values between 0 and 255 to the nearest integers and writes them as bytes.
     ///
     /// # Safety
-    /// `to` must be valid for writing the codes of `LANES` values.
+    /// `to` must be valid for writing `LANES` bytes.
     unsafe fn store_codes(self, to: *mut u8, vector: Self::Vector);
 
     /// The first `LANES` integers of a slice.
@@ -204,9 +211,9 @@ pub(super) fn panel_width<S: Simd>(_simd: S) -> usize {
     S::PANEL_VECTORS * S::LANES
 }
 
-/// How codes and weights lie in words.
-pub(super) fn word_layout<S: Simd>(_simd: S) -> WordLayout {
-    S::WORDS
+/// How far codes and weights of 8-bit products go.
+pub(super) fn reach<S: Simd>(_simd: S) -> Reach {
+    S::REACH
 }
 
 /// Work to be done with some set of vector instructions.
