@@ -7,7 +7,7 @@ use loxia::core::npy::NpyWriter;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Said, loxia};
+use crate::program::{Said, beir, loxia, model, succeed};
 
 const QUERIES: usize = 60;
 const ITEMS: usize = 150;
@@ -225,4 +225,40 @@ fn a_matrix_is_studied() {
     let rank = said.json()["rank"].as_u64().unwrap();
     // numpy.linalg.matrix_rank of the same matrix.
     assert_eq!(rank, 5);
+}
+
+#[test]
+fn a_model_scores_what_is_compared_and_kept_scores_are_free() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 25).display().to_string();
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    let (model, scores, kept) = (model(), path("scores"), path("kept"));
+    succeed(&["score", "--model", &model, "--data", &data, "--output", &scores]);
+    let eval = |flags: &[&str]| {
+        let common = ["eval", "knn", "--data", &data, "--anchors", "1..3", "--test", "0..1"];
+        let methods = ["--methods", "rerank,adacur,posterior", "--k", "1,5", "--cost", "8"];
+        succeed(&[&common[..], &methods, flags].concat())
+    };
+    let stored = eval(&["--scores", &scores, "--vectors", "tfidf", "--json"]);
+    let live = ["--model", &model, "--keep-scores", &kept];
+    assert_eq!(eval(&[&live[..], &["--json"]].concat()).stdout, stored.stdout);
+    let again = eval(&live);
+    let facts: Vec<&str> = again.stderr.lines().filter(|line| line.starts_with("pairs")).collect();
+    let numbers: Vec<&str> = facts.iter().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(numbers, ["0", "75"], "{}", again.stderr);
+}
+
+#[test]
+fn scores_come_from_one_place_and_models_need_texts() {
+    let directory = directory();
+    let refused = |flags: &str, message: &str| {
+        let said = run(directory.path(), &format!("eval knn --anchors 0..40 --test 40..60 {flags}"));
+        assert_eq!(said.code, 2, "{flags}");
+        assert!(said.stderr.contains(message), "{}", said.stderr);
+    };
+    refused("", "give --scores MATRIX, or --model DIR with --data PATH");
+    refused("--scores s.npy --model m", "leave out --model");
+    refused("--model m", "--model needs the texts: give --data");
+    refused("--scores s.npy --keep-scores k", "--keep-scores");
+    refused("--scores s.npy --dual d", "--dual needs the texts: give --data");
 }

@@ -167,7 +167,7 @@ pub(super) fn fill(
 }
 
 /// Scores a tile, row after row, with the texts of [`ITEMS_AT_ONCE`] items in memory.
-fn score_tile(
+pub(super) fn score_tile(
     scorer: &dyn PairScorer,
     queries: &[Query],
     items: &ReadItems<'_>,

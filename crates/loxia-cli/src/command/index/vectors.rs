@@ -33,13 +33,13 @@ pub(crate) enum VectorSpace {
 impl VectorSpace {
     /// Opens a dual encoder. Flags of the model are those of the cross-encoder: of the dual encoder's
     /// settings its own directories decide.
-    pub(super) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
+    pub(crate) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
         let encoder = TextEncoder::open(&flags.spec(spec, context)?, &ModelOptions::default());
         Ok(VectorSpace::Dual(Box::new(encoder.with_context(|| format!("--dual {spec}"))?)))
     }
 
     /// Makes a TF-IDF space from items; gives their vectors too.
-    pub(super) fn tfidf(items: &OrderedItems<'_>, context: &Context) -> Result<(Self, Dense)> {
+    pub(crate) fn tfidf(items: &OrderedItems<'_>, context: &Context) -> Result<(Self, Dense)> {
         let bar = context.bar(TFIDF_PASSES * items.len() as u64, "texts for TF-IDF");
         let texts = ToldTexts { items, progress: &bar };
         let made = TfidfVectors::fit(&texts, &TfidfSettings::default(), &context.cancel);
@@ -125,7 +125,7 @@ impl VectorSpace {
     }
 
     /// Vectors of queries, one a row.
-    pub(super) fn queries(&self, queries: &[Query], context: &Context) -> Result<Dense> {
+    pub(crate) fn queries(&self, queries: &[Query], context: &Context) -> Result<Dense> {
         match self {
             VectorSpace::Dual(encoder) => {
                 let bar = context.bar(queries.len() as u64, "queries to encode");
@@ -156,7 +156,7 @@ impl VectorSpace {
     }
 
     /// Vectors of items, one a row.
-    pub(super) fn items(&self, items: &OrderedItems<'_>, context: &Context) -> Result<Dense> {
+    pub(crate) fn items(&self, items: &OrderedItems<'_>, context: &Context) -> Result<Dense> {
         let bar = context.bar(items.len() as u64, "items to encode");
         let encoded = match self {
             VectorSpace::Dual(encoder) => encode_items(encoder, items, &bar, context),

@@ -1,19 +1,26 @@
-//! What `loxia eval knn` reads: scores, vectors, and which rows are anchors.
+//! What `loxia eval knn` reads or scores: scores, vectors, and which rows are anchors.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::Result;
+use loxia::core::{Cost, PairScorer, Query};
 use loxia::data::DataSet;
 use loxia::search::linalg::Dense;
-use loxia::search::{AnchorSet, ItemScores, QueryEncoder, QueryRows, TfidfSettings, TfidfVectors};
-use rayon::prelude::*;
+use loxia::search::{AnchorSet, ItemScores, QueryRows};
 
 use super::{KnnFlags, Vectors};
+use crate::command::index::items::OrderedItems;
+use crate::command::index::vectors::VectorSpace;
+use crate::command::score::score_tile;
 use crate::context::Context;
 use crate::exit::usage;
 use crate::flags::DataFlags;
 use crate::matrix_source::{read_scores, read_vectors};
+use crate::report::Summary;
+
+/// Queries scored at once, with the texts of as many items as `loxia score` holds.
+const ROWS_AT_ONCE: usize = 16;
 
 /// What is compared with what.
 pub(super) struct Rows {
@@ -25,44 +32,21 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Reads what the flags name and checks that it fits together.
-    pub(super) fn read(flags: &KnnFlags, context: &Context) -> Result<Rows> {
-        let scores = read_scores(&flags.scores, context)?;
-        let anchors = flags.anchors.within(scores.rows(), "rows")?;
-        let test = flags.test.within(scores.rows(), "rows")?;
-        if anchors.is_empty() || test.is_empty() {
-            return usage("--anchors and --test must hold at least one row each");
-        }
-        if anchors.start < test.end && test.start < anchors.end {
-            return usage(format!(
-                "--anchors {anchors:?} and --test {test:?} share rows; what methods learn from must not be searched"
-            ));
-        }
-        let vectors = match (&flags.query_vectors, &flags.item_vectors, flags.vectors) {
-            (_, _, Some(Vectors::None)) => {
-                flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors none does without them")?;
-                None
+    /// Reads or scores what the flags name and checks that it fits together.
+    pub(super) fn read(flags: &KnnFlags, context: &Context, summary: &mut Summary) -> Result<Rows> {
+        let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+        let scored = match (&flags.scores, &flags.model) {
+            (Some(path), None) => {
+                flags.typed.refuse(&["keep-scores", "precision"], "--scores are scored already")?;
+                Scored::stored(flags, read_scores(path, context)?)?
             }
-            (_, _, Some(Vectors::Tfidf)) => {
-                flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors tfidf makes its own")?;
-                let Some(path) = &flags.data else {
-                    return usage("--vectors tfidf needs the texts: give --data");
-                };
-                Some(vectors_of_texts(&flags.data_flags.open(path)?, &scores, context)?)
-            }
-            (Some(queries), Some(items), _) => {
-                let queries = read_vectors(queries, scores.rows(), "queries", context)?;
-                let items = read_vectors(items, scores.cols(), "items", context)?;
-                Some((queries, Arc::new(items)))
-            }
-            (None, None, None) => None,
-            (None, None, Some(Vectors::Files)) => {
-                return usage("--vectors files needs --query-vectors and --item-vectors");
-            }
-            _ => return usage("--query-vectors and --item-vectors belong together; give both or neither"),
+            (None, Some(model)) => Scored::live(flags, model, data.as_ref(), context, summary)?,
+            (Some(_), Some(_)) => return usage("--scores are scored already; leave out --model"),
+            (None, None) => return usage("give --scores MATRIX, or --model DIR with --data PATH"),
         };
-        let item_scores = read_item_scores(flags, scores.cols(), context)?;
-        Ok(Rows { scores, vectors, item_scores, anchors, test })
+        let vectors = read_vectors_of(flags, &scored, data.as_ref(), context)?;
+        let item_scores = read_item_scores(flags, scored.scores.cols(), context)?;
+        Ok(Rows { scores: scored.scores, vectors, item_scores, anchors: scored.anchors, test: scored.test })
     }
 
     /// The first `count` anchor rows.
@@ -95,24 +79,140 @@ impl Rows {
     }
 }
 
-/// Vectors made from the texts of the queries and items whose scores these are.
-fn vectors_of_texts(data: &DataSet, scores: &Dense, context: &Context) -> Result<(Dense, Arc<Dense>)> {
-    let (items, queries) = (data.items()?, DataFlags::queries_beside_items(data)?);
-    if items.len() != scores.cols() || queries.len() < scores.rows() {
+/// Scores, and which of their rows are what.
+struct Scored {
+    scores: Dense,
+    anchors: Range<usize>,
+    test: Range<usize>,
+    /// Where the query of each row is in the data.
+    queries: Vec<u32>,
+}
+
+impl Scored {
+    /// Of a stored matrix.
+    fn stored(flags: &KnnFlags, scores: Dense) -> Result<Self> {
+        let (anchors, test) = anchors_and_test(flags, scores.rows(), "rows")?;
+        Ok(Scored { queries: (0..scores.rows() as u32).collect(), scores, anchors, test })
+    }
+
+    /// Anchors, then tests, scored against every item.
+    fn live(
+        flags: &KnnFlags,
+        model: &str,
+        data: Option<&DataSet>,
+        context: &Context,
+        summary: &mut Summary,
+    ) -> Result<Self> {
+        let Some(data) = data else { return usage("--model needs the texts: give --data") };
+        let (items, queries) = (data.items()?, DataFlags::queries_beside_items(data)?);
+        let (anchors, test) = anchors_and_test(flags, queries.len(), "queries")?;
+        let scorer = flags.model_flags.cross_encoder(model, context)?;
+        summary.fact("model", scorer.info().name);
+        let scorer = flags.kept_scores.around(scorer, summary)?;
+        let chosen: Vec<u32> = anchors.clone().chain(test.clone()).map(|row| row as u32).collect();
+        let bar = context.bar((chosen.len() * items.len()) as u64, "pairs");
+        let mut cost = Cost::default();
+        let mut values = Vec::with_capacity(chosen.len() * items.len());
+        for rows in chosen.chunks(ROWS_AT_ONCE) {
+            let queries: Vec<Query> =
+                rows.iter().map(|&row| queries.get(row)).collect::<loxia::data::Result<_>>()?;
+            let read = |cols: Range<usize>| Ok(items.read(cols)?);
+            let all = 0..items.len();
+            values.extend(score_tile(scorer.as_ref(), &queries, &read, all, &bar, context, &mut cost)?);
+        }
+        bar.finish();
+        summary.fact("pairs", cost.pairs).fact("pairs scored before", cost.cached);
+        summary.count("truncated pairs", cost.truncated);
+        let scores = Dense::new(chosen.len(), items.len(), values)?;
+        scores.check_finite("scores of the model")?;
+        let test = anchors.len()..chosen.len();
+        Ok(Scored { scores, anchors: 0..anchors.len(), test, queries: chosen })
+    }
+}
+
+/// The two ranges, which must not share anything.
+fn anchors_and_test(flags: &KnnFlags, of: usize, what: &str) -> Result<(Range<usize>, Range<usize>)> {
+    let (anchors, test) = (flags.anchors.within(of, what)?, flags.test.within(of, what)?);
+    if anchors.is_empty() || test.is_empty() {
+        return usage(format!("--anchors and --test must hold {what}, at least one each"));
+    }
+    if anchors.start < test.end && test.start < anchors.end {
         return usage(format!(
-            "the scores are of {} queries and {} items, but --data holds {} and {}; give the data set that was scored",
-            scores.rows(),
-            scores.cols(),
+            "--anchors {anchors:?} and --test {test:?} share {what}; what methods learn from must not be searched"
+        ));
+    }
+    Ok((anchors, test))
+}
+
+/// Vectors of the rows' queries and of the items, from where the flags say.
+fn read_vectors_of(
+    flags: &KnnFlags,
+    scored: &Scored,
+    data: Option<&DataSet>,
+    context: &Context,
+) -> Result<Option<(Dense, Arc<Dense>)>> {
+    let files = (&flags.query_vectors, &flags.item_vectors);
+    if flags.vectors == Some(Vectors::None) {
+        flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors none does without them")?;
+        return Ok(None);
+    }
+    let given = files.0.is_some() || files.1.is_some();
+    let tfidf = match flags.vectors {
+        Some(vectors) => vectors == Vectors::Tfidf,
+        None => flags.model.is_some() && !given,
+    };
+    if tfidf || flags.dual.is_some() {
+        flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors tfidf makes its own")?;
+        let Some(data) = data else {
+            let of = if flags.dual.is_some() { "--dual" } else { "--vectors tfidf" };
+            return usage(format!("{of} needs the texts: give --data"));
+        };
+        return vectors_of_texts(flags, scored, data, context).map(Some);
+    }
+    match files {
+        (Some(queries), Some(items)) => {
+            // A file has the vectors of all queries, of which a model may have scored some.
+            let rows = scored.queries.iter().max().map_or(0, |&last| last as usize + 1);
+            let queries = read_vectors(queries, rows, "queries", context)?;
+            let chosen: Vec<usize> = scored.queries.iter().map(|&row| row as usize).collect();
+            let items = read_vectors(items, scored.scores.cols(), "items", context)?;
+            Ok(Some((queries.select_rows(&chosen), Arc::new(items))))
+        }
+        (None, None) if flags.vectors.is_none() => Ok(None),
+        (None, None) => usage("--vectors files needs --query-vectors and --item-vectors"),
+        _ => usage("--query-vectors and --item-vectors belong together; give both or neither"),
+    }
+}
+
+/// Vectors made from the texts of the queries and items whose scores these are.
+fn vectors_of_texts(
+    flags: &KnnFlags,
+    scored: &Scored,
+    data: &DataSet,
+    context: &Context,
+) -> Result<(Dense, Arc<Dense>)> {
+    let (items, queries) = (data.items()?, DataFlags::queries_beside_items(data)?);
+    let (rows, cols) = (scored.scores.rows(), scored.scores.cols());
+    if items.len() != cols || queries.len() < rows {
+        return usage(format!(
+            "the scores are of {rows} queries and {cols} items, but --data holds {} and {}; give the data set that was \
+             scored",
             queries.len(),
             items.len()
         ));
     }
-    let items = items.read(0..items.len())?;
-    let (tfidf, vectors) = TfidfVectors::fit(&items, &TfidfSettings::default(), &context.cancel)?;
-    let queries = queries.read(0..scores.rows())?;
-    let encoded: Vec<Vec<f32>> =
-        queries.par_iter().map(|query| tfidf.encode(query)).collect::<loxia::search::Result<_>>()?;
-    Ok((Dense::new(queries.len(), tfidf.dims(), encoded.concat())?, Arc::new(vectors)))
+    let queries: Vec<Query> =
+        scored.queries.iter().map(|&row| queries.get(row)).collect::<loxia::data::Result<_>>()?;
+    let items = OrderedItems::whole(items);
+    let (space, item_vectors) = match &flags.dual {
+        Some(dual) => {
+            let space = VectorSpace::dual(dual, &flags.model_flags, context)?;
+            let vectors = space.items(&items, context)?;
+            (space, vectors)
+        }
+        None => VectorSpace::tfidf(&items, context)?,
+    };
+    Ok((space.queries(&queries, context)?, Arc::new(item_vectors)))
 }
 
 fn read_item_scores(flags: &KnnFlags, items: usize, context: &Context) -> Result<Option<Arc<ItemScores>>> {

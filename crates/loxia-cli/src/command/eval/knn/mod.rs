@@ -1,4 +1,4 @@
-//! `loxia eval knn`: recall of search methods against exact search, on stored scores.
+//! `loxia eval knn`: recall of search methods against exact search, on stored scores or with a model.
 
 mod comparison;
 mod estimates;
@@ -16,7 +16,8 @@ use loxia::search::MethodName;
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
-use crate::flags::{DataFlags, Positions};
+use crate::flags::{DataFlags, ModelFlags, Positions};
+use crate::kept_scores::KeptScoresFlags;
 use crate::output::Stdout;
 use crate::report::Summary;
 use crate::text_output::{claim, write_text_to};
@@ -44,12 +45,16 @@ enum Accounting {
     Paper,
 }
 
-/// Compare search methods with exact search on a stored score matrix.
+/// Compare search methods with exact search, on a stored score matrix or with a cross-encoder.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   loxia eval knn --scores S.npy --item-vectors E.npy --query-vectors Q.npy --anchors 0..500 --test 500..700 \\
     --methods rerank,anncur,adacur,axn,posterior --k 1,10,50,100 --cost 50,100,200,500 --report knn.html
+  loxia eval knn --model MODEL_DIR --dual QUERY_DIR,ITEM_DIR --data BEIR_DIR --anchors 0..200 --test 200..300 \
+    --keep-scores KEPT
 
+With --model, anchors and tests are queries of --data by position; each is scored against every item first, for the \
+truth is not known otherwise. --keep-scores makes a run that was stopped, and the next one, start from what is there.
 Every constant of a method is chosen on anchor rows; test rows are only searched. A pair is paid for once, and \
 every scored item may be in the answer. Methods that draw at random are averaged over --seeds.
 mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500.
@@ -59,33 +64,44 @@ axn-dual, axn-factors; with --item-scores: itemcur, fixed-item; a bound that loo
 pub(crate) struct KnnFlags {
     #[command(flatten)]
     typed: Typed,
-    /// Scores of queries (rows) against items: a matrix directory or an npy file
+    /// Scores of queries (rows) against items: a matrix directory or an npy file [default: scored with --model]
     #[arg(long, value_name = "MATRIX")]
-    scores: PathBuf,
+    scores: Option<PathBuf>,
+    /// Cross-encoder to score with: a directory, or hf:owner/name[@revision] in the Hugging Face cache
+    #[arg(long, value_name = "DIR")]
+    model: Option<String>,
     /// Vectors of the items, in the order of the columns: npy or a directory that `embed` wrote
     #[arg(long, value_name = "FILE")]
     item_vectors: Option<PathBuf>,
     /// Vectors of the queries, in the order of the rows
     #[arg(long, value_name = "FILE")]
     query_vectors: Option<PathBuf>,
-    /// Which vectors to use [default: the files, if they are given]
+    /// Dual encoder whose vectors to use: a directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["vectors", "query_vectors", "item_vectors"])]
+    dual: Option<String>,
+    /// Which vectors to use [default: the files, if they are given; with --model tfidf]
     #[arg(long, value_enum)]
     vectors: Option<Vectors>,
-    /// Where the texts are, for --vectors tfidf: queries in the order of the rows, items in that of the columns
+    /// Where the texts are, for --model, --dual and --vectors tfidf. With --scores: queries in the order of the
+    /// rows, items in that of the columns
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     #[command(flatten)]
     data_flags: DataFlags,
+    #[command(flatten)]
+    model_flags: ModelFlags,
+    #[command(flatten)]
+    kept_scores: KeptScoresFlags,
     /// Scores of items in the query slot: all items (rows) against anchor items, or anchor items (rows) against all
     #[arg(long, value_name = "MATRIX")]
     item_scores: Option<PathBuf>,
     /// Which items are the anchor items of --item-scores [default: the first ones]
     #[arg(long, value_name = "A..B")]
     item_anchors: Option<Positions>,
-    /// Rows that methods learn from
+    /// Rows, or queries, that methods learn from
     #[arg(long, value_name = "A..B")]
     anchors: Positions,
-    /// Rows that are searched
+    /// Rows, or queries, that are searched
     #[arg(long, value_name = "A..B")]
     test: Positions,
     /// Methods to compare
@@ -145,7 +161,8 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
         Some(path) => Some((path, claim(path, flags.overwrite)?)),
         None => None,
     };
-    let rows = Rows::read(&flags, context)?;
+    let mut summary = Summary::default();
+    let rows = Rows::read(&flags, context, &mut summary)?;
     let plan = plan(&flags, &rows)?;
     let bar = context.bar(plan.searches(rows.test.len()), "searches");
     let results = plan.run(&rows, &bar, &context.cancel);
@@ -163,7 +180,6 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
         output::write_tables(&plan, &results, flags.markdown, &mut out)?;
     }
     out.flush()?;
-    let mut summary = Summary::default();
     summary.fact("queries", rows.test.len()).fact("items", rows.scores.cols());
     summary.rate("searches", searches, took);
     if let Some(path) = &flags.report {

@@ -1,7 +1,7 @@
 //! How far the recall estimate of `posterior` can be trusted, and what stopping at a target costs.
 //!
 //! ```text
-//! cargo run --release -p loxia-search --example recall_target -- --scores S.npy --query-vectors Q.npy \
+//! cargo run --release -p loxia-search --example target_costs -- --scores S.npy --query-vectors Q.npy \
 //!     --item-vectors E.npy --anchors 0..500 --test 500..700
 //! ```
 
