@@ -1,8 +1,10 @@
-"""Search quality on the standard splits of wordnet-scores: python3 tools/check/search_bars.py LOXIA SCORES_DIR [CHECK ...]
+"""Search quality on the standard splits of wordnet-scores:
+python3 tools/check/search_bars.py LOXIA SCORES_DIR WORLDS_DIR [CHECK ...]
 
-SCORES_DIR holds the npy files that data/wordnet-scores/unpack.py writes. Every check runs `loxia eval knn` and prints
-the mean recall over k = 10, 50, 100 and 50, 100, 200, 500 pairs of each method, and whether the bar is reached. Exits
-with 1 if one is not. With names of checks, only those.
+SCORES_DIR holds the npy files that data/wordnet-scores/unpack.py writes, WORLDS_DIR is data/wordnet-worlds. Every check
+runs `loxia eval knn` and prints the mean recall over k = 10, 50, 100 and 50, 100, 200, 500 pairs of each method, or
+how near the recall estimate is, and whether the bar is reached. Exits with 1 if one is not. With names of checks, only
+those.
 """
 
 import json
@@ -11,34 +13,55 @@ import sys
 
 PUBLISHED = ("anncur", "adacur", "axn")
 PLUS = tuple(name + "+" for name in PUBLISHED)
-# Matrix, anchor rows, test rows, whether with vectors, methods beside posterior, least mean recall of posterior.
+# Matrix, anchor rows, test rows, vectors, methods beside posterior, least mean recall of posterior.
 CHECKS = {
-    "artifact": ("emb.noun.artifact", "0..500", "500..700", True, PUBLISHED + PLUS, 0.83),
-    "motion": ("emb.verb.motion", "0..500", "500..1000", True, PUBLISHED + PLUS, 0.86),
-    "motion-cls": ("cls.verb.motion", "0..500", "500..1000", True, PUBLISHED + PLUS, 0.835),
-    "artifact-100-anchors": ("emb.noun.artifact", "0..100", "500..700", True, (), 0.79),
-    "artifact-no-vectors": ("emb.noun.artifact", "0..500", "500..700", False, ("adacur-random",), 0.657),
+    "artifact": ("emb.noun.artifact", "0..500", "500..700", "files", PUBLISHED + PLUS, 0.83),
+    "motion": ("emb.verb.motion", "0..500", "500..1000", "files", PUBLISHED + PLUS, 0.86),
+    "motion-cls": ("cls.verb.motion", "0..500", "500..1000", "files", PUBLISHED + PLUS, 0.835),
+    "artifact-100-anchors": ("emb.noun.artifact", "0..100", "500..700", "files", (), 0.79),
+    "artifact-no-vectors": ("emb.noun.artifact", "0..500", "500..700", "none", ("adacur-random",), 0.657),
+    "artifact-tfidf": ("emb.noun.artifact", "0..500", "500..700", "tfidf", (), 0.77),
 }
+ESTIMATE = "artifact-estimate"
 
 
-def recalls(loxia, directory, scores, anchors, test, vectors, methods):
-    world = scores.split(".", 1)[1]
-    command = [loxia, "eval", "knn", "--scores", f"{directory}/{scores}.npy", "--anchors", anchors, "--test", test]
-    if vectors:
-        command += ["--item-vectors", f"{directory}/dual.{world}.items.npy"]
-        command += ["--query-vectors", f"{directory}/dual.{world}.queries.npy"]
-    else:
-        command += ["--vectors", "none"]
-    command += ["--methods", ",".join((*methods, "posterior")), "--json"]
-    rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)
-    found = {}
-    for row in rows:
-        found.setdefault(row["method"], {})[row["cost"], row["k"]] = row["recall"]
-    return found
+class Loxia:
+    """`loxia eval knn` on the files of this data."""
+
+    def __init__(self, program, directory, worlds):
+        self.program, self.directory, self.worlds = program, directory, worlds
+
+    def rows(self, scores, anchors, test, vectors, *flags):
+        world = scores.split(".", 1)[1]
+        command = [self.program, "eval", "knn", "--scores", f"{self.directory}/{scores}.npy"]
+        command += ["--anchors", anchors, "--test", test, "--vectors", vectors, *flags, "--json"]
+        if vectors == "files":
+            command += ["--item-vectors", f"{self.directory}/dual.{world}.items.npy"]
+            command += ["--query-vectors", f"{self.directory}/dual.{world}.queries.npy"]
+        elif vectors == "tfidf":
+            command += ["--data", self.worlds, "--world", world, "--split", "test"]
+        return json.loads(subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)
+
+    def recalls(self, scores, anchors, test, vectors, methods):
+        found = {}
+        for row in self.rows(scores, anchors, test, vectors, "--methods", ",".join((*methods, "posterior"))):
+            found.setdefault(row["method"], {})[row["cost"], row["k"]] = row["recall"]
+        return found
+
+
+def check_estimate(loxia, hold):
+    flags = ["--methods", "posterior", "--estimate", "--k", "10,50,100", "--cost", "100,200,400"]
+    for row in loxia.rows("emb.noun.artifact", "0..500", "500..700", "files", *flags):
+        where = f"k = {row['k']}, {row['cost']} pairs"
+        print(f"  {where}: recall {row['recall']:.3f}, in the 90 % interval {row['covered']:.3f}")
+        hold(f"{where}: estimate apart by", -abs(row["estimate"] - row["recall"]), -0.02)
+        if row["cost"] == 100 and row["k"] > 10:
+            hold(f"{where}: error below a constant's by", 1 - row["estimate_error"] / row["constant_error"], 0.3)
 
 
 def main():
-    loxia, directory, *wanted = sys.argv[1:]
+    program, directory, worlds, *wanted = sys.argv[1:]
+    loxia = Loxia(program, directory, worlds)
     good = True
 
     def hold(what, value, least):
@@ -47,9 +70,13 @@ def main():
         good &= reached
         print(f"  {what:<44} {value:7.4f}   bar {least:7.4f}   {'ok' if reached else 'MISSED'}", flush=True)
 
-    for name in wanted or CHECKS:
+    for name in wanted or [*CHECKS, ESTIMATE]:
+        if name == ESTIMATE:
+            print(f"{name}:")
+            check_estimate(loxia, hold)
+            continue
         scores, anchors, test, vectors, methods, least = CHECKS[name]
-        found = recalls(loxia, directory, scores, anchors, test, vectors, methods)
+        found = loxia.recalls(scores, anchors, test, vectors, methods)
         means = {}
         for method, cells in found.items():
             large = [recall for (_, k), recall in cells.items() if k > 1]
@@ -57,7 +84,7 @@ def main():
         print(f"{name}: " + ", ".join(f"{method} {mean:.4f}" for method, mean in means.items()))
         own = found["posterior"]
         hold("mean recall of posterior", means["posterior"], least)
-        if vectors and methods:
+        if vectors == "files" and methods:
             best = [recall for (_, k), recall in own.items() if k == 1]
             print("  k = 1 by cost: " + ", ".join(f"{recall:.3f}" for recall in best))
             hold("k = 1, mean over costs", sum(best) / len(best), 0.995)

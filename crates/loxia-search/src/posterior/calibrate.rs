@@ -3,7 +3,7 @@
 //! Three fifths of the anchors are held out in turn, searched by a model of the others with small
 //! batches, and after each batch the raw estimate is set beside the true recall. For each of some k
 //! that gives
-//! - a logistic curve from (logit of the raw estimate, log(cost / k)) to recall, at the variance factor
+//! - a logistic curve from the logit of the raw estimate and log(cost / k) to recall, at the variance factor
 //!   that fits best;
 //! - in bins of cost and of the calibrated estimate, the shortest interval that holds 90 % of the true
 //!   recalls;
@@ -21,6 +21,8 @@ use crate::linalg::{Cholesky, Dense};
 use crate::method::{Policy, QueryView, best_positions};
 use crate::{AnchorSet, Ledger, QueryRows, Result, Schedule};
 
+/// Terms of a curve: see [`terms`].
+const TERMS: usize = 5;
 /// Top sizes that are calibrated; others use the nearest.
 const TOPS: [usize; 6] = [1, 5, 10, 20, 50, 100];
 /// Factors of the variance that are tried.
@@ -49,7 +51,7 @@ pub(crate) struct Calibration {
 struct TopCalibration {
     k: usize,
     spread: f64,
-    curve: [f64; 4],
+    curve: [f64; TERMS],
     /// For each group of costs, bins ascending in the estimate.
     intervals: [Vec<IntervalBin>; COST_GROUPS.len() + 1],
     /// Target, and the estimate to stop at; ascending.
@@ -155,7 +157,7 @@ impl TopCalibration {
         let truths: Vec<f64> = moments().map(|moment| moment.truth[at]).collect();
         let mut best: Option<(f64, TopCalibration)> = None;
         for (which, &spread) in SPREADS.iter().enumerate() {
-            let terms: Vec<[f64; 4]> =
+            let terms: Vec<[f64; TERMS]> =
                 moments().map(|moment| terms(moment.raw[at][which], moment.cost, k)).collect();
             let curve = logistic_regression(&terms, &truths)?;
             let deviance = deviance(&terms, &truths, &curve);
@@ -185,7 +187,7 @@ impl TopCalibration {
         TopCalibration {
             k,
             spread: 1.0,
-            curve: [0.0, 1.0, 0.0, 0.0],
+            curve: [0.0, 1.0, 0.0, 0.0, 0.0],
             intervals: Default::default(),
             stops: Vec::new(),
         }
@@ -222,14 +224,14 @@ fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Re
     Ok(path)
 }
 
-fn terms(raw: f64, cost: usize, k: usize) -> [f64; 4] {
+fn terms(raw: f64, cost: usize, k: usize) -> [f64; TERMS] {
     let raw = raw.clamp(1e-3, 1.0 - 1e-3);
     let logit = (raw / (1.0 - raw)).ln();
     let effort = (cost.max(1) as f64 / k as f64).ln();
-    [1.0, logit, effort, logit * effort]
+    [1.0, logit, effort, logit * effort, effort * effort]
 }
 
-fn dot(a: &[f64; 4], b: &[f64; 4]) -> f64 {
+fn dot(a: &[f64; TERMS], b: &[f64; TERMS]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
@@ -238,30 +240,30 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 /// Newton's method with a small ridge; targets are shares.
-fn logistic_regression(terms: &[[f64; 4]], targets: &[f64]) -> Result<[f64; 4]> {
+fn logistic_regression(terms: &[[f64; TERMS]], targets: &[f64]) -> Result<[f64; TERMS]> {
     const RIDGE: f64 = 1e-2;
     const STEPS: usize = 30;
-    let mut curve = [0.0; 4];
+    let mut curve = [0.0; TERMS];
     for _ in 0..STEPS {
-        let mut hessian = Dense::<f64>::zeros(4, 4);
+        let mut hessian = Dense::<f64>::zeros(TERMS, TERMS);
         let mut gradient = curve.map(|weight: f64| -RIDGE * weight);
         for (x, &target) in terms.iter().zip(targets) {
             let share = sigmoid(dot(&curve, x));
             let weight = (share * (1.0 - share)).max(1e-6);
-            for i in 0..4 {
+            for i in 0..TERMS {
                 gradient[i] += x[i] * (target - share);
-                (0..4).for_each(|j| hessian[(i, j)] += weight * x[i] * x[j]);
+                (0..TERMS).for_each(|j| hessian[(i, j)] += weight * x[i] * x[j]);
             }
         }
         hessian.add_diagonal(RIDGE);
-        let step = Cholesky::new(&hessian)?.solve(&Dense::new(4, 1, gradient.to_vec())?);
+        let step = Cholesky::new(&hessian)?.solve(&Dense::new(TERMS, 1, gradient.to_vec())?);
         curve.iter_mut().zip(step.values()).for_each(|(weight, step)| *weight += step);
     }
     Ok(curve)
 }
 
-fn deviance(terms: &[[f64; 4]], targets: &[f64], curve: &[f64; 4]) -> f64 {
-    let loss = |(x, &target): (&[f64; 4], &f64)| {
+fn deviance(terms: &[[f64; TERMS]], targets: &[f64], curve: &[f64; TERMS]) -> f64 {
+    let loss = |(x, &target): (&[f64; TERMS], &f64)| {
         let share = sigmoid(dot(curve, x)).clamp(1e-6, 1.0 - 1e-6);
         -(target * share.ln() + (1.0 - target) * (1.0 - share).ln())
     };

@@ -25,7 +25,7 @@ use crate::report::grouped;
 pub(crate) enum EvalCommand {
     Run(measure_runs::RunFlags),
     Fuse(fuse::FuseFlags),
-    Knn(knn::KnnFlags),
+    Knn(Box<knn::KnnFlags>),
     Matrix(matrix::MatrixFlags),
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn run(command: EvalCommand, context: &Context) -> Result<Outcome> {
     match command {
         EvalCommand::Run(flags) => measure_runs::run(flags, context),
         EvalCommand::Fuse(flags) => fuse::run(flags, context),
-        EvalCommand::Knn(flags) => knn::run(flags, context),
+        EvalCommand::Knn(flags) => knn::run(*flags, context),
         EvalCommand::Matrix(flags) => matrix::run(flags, context),
     }
 }
