@@ -21,7 +21,7 @@ const TOKEN_BUDGET: usize = 2048;
 const BATCHES_A_THREAD: usize = 4;
 
 /// Fewer tokens than these are not worth a batch: reading the weights would begin to count.
-const LEAST_TOKENS: usize = 512;
+const LEAST_TOKENS: usize = 256;
 
 /// Sequences laid out at once; bounds memory however many are to be computed.
 pub(crate) const SEQUENCES_AT_ONCE: usize = 4096;
