@@ -304,15 +304,11 @@ impl BuildFlags {
             }
             return Ok(Encoded::default());
         };
-        let (space, item_vectors) = match (&self.dual, self.vectors) {
-            (Some(dual), _) => {
-                let space = VectorSpace::dual(dual, &self.model_flags, context)?;
-                let vectors = space.items(items, context)?;
-                (space, vectors)
-            }
-            (None, Some(Vectors::None)) => return Ok(Encoded::default()),
-            (None, _) => VectorSpace::tfidf(items, context)?,
-        };
+        if self.vectors == Some(Vectors::None) {
+            return Ok(Encoded::default());
+        }
+        let dual = self.dual.as_deref();
+        let (space, item_vectors) = VectorSpace::of_texts(dual, items, &self.model_flags, context)?;
         let anchor_vectors = space.queries(anchors, context)?;
         let digest = space.digest()?;
         Ok(Encoded { space: Some(space), vectors: Some((anchor_vectors, item_vectors)), digest })

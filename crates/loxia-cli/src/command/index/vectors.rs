@@ -31,15 +31,28 @@ pub(crate) enum VectorSpace {
 }
 
 impl VectorSpace {
+    /// The space of a dual encoder, or of TF-IDF weights where none is named; with the vectors of the items.
+    pub(crate) fn of_texts(
+        dual: Option<&str>,
+        items: &OrderedItems<'_>,
+        flags: &ModelFlags,
+        context: &Context,
+    ) -> Result<(Self, Dense)> {
+        let Some(dual) = dual else { return Self::tfidf(items, context) };
+        let space = Self::dual(dual, flags, context)?;
+        let vectors = space.items(items, context)?;
+        Ok((space, vectors))
+    }
+
     /// Opens a dual encoder. Flags of the model are those of the cross-encoder: of the dual encoder's
     /// settings its own directories decide.
-    pub(crate) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
+    fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
         let encoder = TextEncoder::open(&flags.spec(spec, context)?, &ModelOptions::default());
         Ok(VectorSpace::Dual(Box::new(encoder.with_context(|| format!("--dual {spec}"))?)))
     }
 
     /// Makes a TF-IDF space from items; gives their vectors too.
-    pub(crate) fn tfidf(items: &OrderedItems<'_>, context: &Context) -> Result<(Self, Dense)> {
+    fn tfidf(items: &OrderedItems<'_>, context: &Context) -> Result<(Self, Dense)> {
         let bar = context.bar(TFIDF_PASSES * items.len() as u64, "texts for TF-IDF");
         let texts = ToldTexts { items, progress: &bar };
         let made = TfidfVectors::fit(&texts, &TfidfSettings::default(), &context.cancel);
@@ -156,7 +169,7 @@ impl VectorSpace {
     }
 
     /// Vectors of items, one a row.
-    pub(crate) fn items(&self, items: &OrderedItems<'_>, context: &Context) -> Result<Dense> {
+    pub(super) fn items(&self, items: &OrderedItems<'_>, context: &Context) -> Result<Dense> {
         let bar = context.bar(items.len() as u64, "items to encode");
         let encoded = match self {
             VectorSpace::Dual(encoder) => encode_items(encoder, items, &bar, context),

@@ -204,14 +204,8 @@ fn vectors_of_texts(
     let queries: Vec<Query> =
         scored.queries.iter().map(|&row| queries.get(row)).collect::<loxia::data::Result<_>>()?;
     let items = OrderedItems::whole(items);
-    let (space, item_vectors) = match &flags.dual {
-        Some(dual) => {
-            let space = VectorSpace::dual(dual, &flags.model_flags, context)?;
-            let vectors = space.items(&items, context)?;
-            (space, vectors)
-        }
-        None => VectorSpace::tfidf(&items, context)?,
-    };
+    let dual = flags.dual.as_deref();
+    let (space, item_vectors) = VectorSpace::of_texts(dual, &items, &flags.model_flags, context)?;
     Ok((space.queries(&queries, context)?, Arc::new(item_vectors)))
 }
 
