@@ -8,6 +8,9 @@ use std::time::Instant;
 use super::{Attention, AttentionScratch, Codes, Isa, Rows, Weights};
 use crate::{Activation, Kernel, LayerNorm, Linear, Precision};
 
+/// More than caches hold.
+const FAR_BYTES: usize = 96 << 20;
+
 fn best(mut work: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut best = f64::INFINITY;
@@ -49,6 +52,24 @@ fn product(
     report(&what, 2 * rows * inputs * outputs, rows * outputs, seconds);
 }
 
+/// A product with other weights in each call, more of them than any cache holds: as in a network.
+fn far_product(isa: Isa, precision: Precision, rows: usize, inputs: usize, outputs: usize) {
+    let linear = Linear { weight: wave(inputs * outputs), bias: Some(wave(outputs)), inputs, outputs };
+    let bytes = inputs * outputs * if precision == Precision::Int8 { 1 } else { 4 };
+    let count = (FAR_BYTES / bytes).max(1);
+    let weights: Vec<_> = (0..count).map(|_| Weights::new(isa, precision, &[&linear])).collect();
+    let (input, mut out) = (wave(rows * inputs), vec![0.0; rows * outputs]);
+    let mut codes = Codes::default();
+    let operand = weights[0].operand(isa, &input, &mut codes);
+    let seconds = best(|| {
+        for weights in &weights {
+            isa.product(operand, weights, Activation::Identity, &mut out);
+        }
+    }) / count as f64;
+    let what = format!("{precision} {rows} x {inputs} x {outputs}, weights from far");
+    report(&what, 2 * rows * inputs * outputs, rows * outputs, seconds);
+}
+
 fn attention(isa: Isa, tokens: usize, width: usize) {
     let hidden = 4 * width;
     let projected = wave(tokens * 3 * hidden);
@@ -84,6 +105,16 @@ fn speed() {
         for precision in [Precision::F32, Precision::Int8] {
             for (inputs, outputs) in [(384, 384), (384, 1536), (1536, 384), (768, 3072), (3072, 768)] {
                 product(isa, precision, 96, inputs, outputs, Activation::Identity);
+            }
+            for (rows, inputs, outputs) in [
+                (24, 384, 1536),
+                (64, 384, 1536),
+                (64, 1536, 384),
+                (192, 384, 1536),
+                (192, 768, 3072),
+                (192, 3072, 768),
+            ] {
+                far_product(isa, precision, rows, inputs, outputs);
             }
             product(isa, precision, 96, 384, 1536, Activation::GeluErf);
             product(isa, precision, 12, 384, 384, Activation::Identity);

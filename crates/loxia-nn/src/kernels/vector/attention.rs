@@ -89,7 +89,7 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
 
         let mut largest = [simd.splat(f32::NEG_INFINITY); ROWS];
         for (index, panel_keys) in packed.keys.chunks_exact(panel * width).enumerate() {
-            let sums = accumulate::<S, ROWS, VECTORS>(simd, queries, panel_keys, zero);
+            let sums = accumulate::<S, ROWS, VECTORS>(simd, queries, panel_keys, zero, || ());
             let whole = (index + 1) * panel <= keys;
             for (row, sums) in sums.iter().enumerate() {
                 let scores = &mut scores[row * packed.padded_keys + index * panel..][..panel];
@@ -124,7 +124,7 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
 
         let rows = Rows { values: scores, stride: packed.padded_keys };
         for (index, values) in packed.values.chunks_exact(panel * keys).enumerate() {
-            let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, values, zero);
+            let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, values, zero, || ());
             let columns = index * panel..width.min((index + 1) * panel);
             for (row, (sums, &inverse)) in sums.iter().zip(&inverses).enumerate() {
                 let out = &mut out[row * hidden + packed.head * width..][columns.clone()];

@@ -1,7 +1,7 @@
 //! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
 
 use super::elementwise::activate;
-use super::tile::{for_rows, prefetch_share};
+use super::tile::for_rows;
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8};
@@ -186,6 +186,17 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
         activate(simd, work.activation, work.out, outputs, columns);
         index += 1;
     }
+}
+
+/// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
+/// while there is other work. All at once, other than in f32: there is a quarter of it, and within the loop of a tile it
+/// would take more time than it saves.
+#[inline(always)]
+fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
+    let from = |share: usize| (next.len() * share / shares).min(next.len());
+    let part = &next[from(share)..from(share + 1)];
+    let line = (64 / size_of::<T>()).max(1);
+    part.iter().step_by(line).for_each(|value| simd.prefetch(std::ptr::from_ref(value).cast()));
 }
 
 /// Codes of a tile's rows.

@@ -51,7 +51,7 @@ pub(super) trait Simd: Copy {
     const TILE_ROWS: usize;
     /// The same for 8-bit products, whose sums of 16 bits take registers as well.
     const INT8_TILE_ROWS: usize;
-    /// Inputs of a panel that stay in the first cache together with a tile's rows.
+    /// Inputs of a panel that are used with all rows before the next ones: they should stay in a near cache.
     const DEPTH: usize;
 
     /// Runs a task with the instructions enabled.

@@ -1,12 +1,12 @@
 //! Matrix products with packed weights.
 //!
-//! The inputs are cut into parts so that a panel's part stays in the first cache while all tiles of rows use it;
-//! between parts the sums wait in the output. Where the rows fit the second cache the parts of one panel follow
+//! The inputs are cut into parts so that a panel's part stays in a near cache while all tiles of rows use it;
+//! between parts the sums wait in the output. The part that comes next is asked for while one is at work. Where the rows fit the second cache the parts of one panel follow
 //! one another, so that little output is under way; where they do not, all panels of one part do, so that the
 //! rows' part is read from far away once. The sums are the same chains of additions either way.
 
 use super::elementwise::activate;
-use super::tile::{accumulate, for_rows, prefetch_share};
+use super::tile::{Ahead, STEP, accumulate, for_rows};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::{Packed, Rows};
@@ -76,9 +76,9 @@ fn run_pass<S: Simd, const VECTORS: usize>(
     let tiles = work.input.chunks(S::TILE_ROWS * inputs);
     let count = tiles.len();
     for (tile, (input, out)) in tiles.zip(work.out.chunks_mut(S::TILE_ROWS * outputs)).enumerate() {
-        prefetch_share(simd, next, tile, count);
+        let ahead = Ahead::new(next, tile, count, part.len() / STEP);
         let rows = Rows { values: &input[part.start..], stride: inputs };
-        for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, out));
+        for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, ahead, out));
     }
     if last {
         activate(simd, work.activation, work.out, outputs, columns);
@@ -100,6 +100,7 @@ struct Pass<'a> {
 struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
     rows: Rows<'a>,
     pass: &'a Pass<'a>,
+    ahead: Ahead,
     out: &'a mut [f32],
 }
 
@@ -108,15 +109,16 @@ fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     rows: Rows<'_>,
     pass: &Pass<'_>,
+    ahead: Ahead,
     out: &mut [f32],
 ) {
-    simd.run(Tile::<ROWS, VECTORS> { rows, pass, out });
+    simd.run(Tile::<ROWS, VECTORS> { rows, pass, ahead, out });
 }
 
 impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Tile { rows, pass, out } = self;
+        let Tile { rows, pass, mut ahead, out } = self;
         let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
         if !pass.fresh {
             for (row, sums) in sums.iter_mut().enumerate() {
@@ -126,7 +128,7 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
                 }
             }
         }
-        let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, pass.panel, sums);
+        let sums = accumulate::<S, ROWS, VECTORS>(simd, rows, pass.panel, sums, || ahead.step(simd));
         for (row, sums) in sums.iter().enumerate() {
             let right = &mut out[row * pass.outputs..][pass.columns.clone()];
             for (vector, &sum) in sums.iter().enumerate() {

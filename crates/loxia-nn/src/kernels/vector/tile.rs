@@ -6,7 +6,11 @@ use crate::kernels::Rows;
 /// Sums of a tile: `ROWS` rows of `VECTORS` vectors.
 pub(super) type Sums<S, const ROWS: usize, const VECTORS: usize> = [[<S as Simd>::Vector; VECTORS]; ROWS];
 
-/// Adds the product of `ROWS` rows and a panel, `[depth][VECTORS · LANES]`, to `sums`.
+/// Inputs that a tile takes in one step of its loop: enough that counting costs nothing beside the sums.
+pub(super) const STEP: usize = 4;
+
+/// Adds the product of `ROWS` rows and a panel, `[depth][VECTORS · LANES]`, to `sums`; calls `between` every
+/// few inputs.
 ///
 /// Each lane is one chain of fused multiply-adds over the depth, in order. The chain does not depend on
 /// `ROWS`, nor on how often it is interrupted by storing and loading the sums: this is what keeps the bits of
@@ -17,36 +21,77 @@ pub(super) fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     rows: Rows<'_>,
     panel: &[f32],
     mut sums: Sums<S, ROWS, VECTORS>,
+    mut between: impl FnMut(),
 ) -> Sums<S, ROWS, VECTORS> {
     let width = VECTORS * S::LANES;
     let depth = panel.len() / width;
     assert!(rows.values.len() >= (ROWS - 1) * rows.stride + depth, "a tile's rows end before its panel");
-    let (values, panel) = (rows.values.as_ptr(), panel.as_ptr());
-    for k in 0..depth {
-        let mut weights = [simd.splat(0.0); VECTORS];
-        for (vector, weight) in weights.iter_mut().enumerate() {
-            // SAFETY: k < depth, so these lanes end within the panel's depth · width values.
-            *weight = unsafe { simd.load(panel.add(k * width + vector * S::LANES)) };
+    let panel = panel.as_ptr();
+    let values: [_; ROWS] = std::array::from_fn(|row| rows.values[row * rows.stride..].as_ptr());
+    let whole = depth - depth % STEP;
+    for first in (0..whole).step_by(STEP) {
+        between();
+        for k in first..first + STEP {
+            // SAFETY: k < depth; the panel has depth · width values, and the last row as many as asserted.
+            unsafe { add_input(simd, k, values, panel, &mut sums) };
         }
-        for (row, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: row < ROWS and k < depth; the assertion above covers the last such index.
-            let x = simd.splat(unsafe { *values.add(row * rows.stride + k) });
-            for (sum, &weight) in sums.iter_mut().zip(&weights) {
-                *sum = simd.mul_add(x, weight, *sum);
-            }
-        }
+    }
+    for k in whole..depth {
+        // SAFETY: as above.
+        unsafe { add_input(simd, k, values, panel, &mut sums) };
     }
     sums
 }
 
-/// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
-/// while there is other work.
+/// Adds the products of one input.
+///
+/// # Safety
+///
+/// `values` must point to more than `k` values each, `panel` to more than `k` times its width.
 #[inline(always)]
-pub(super) fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
-    let from = |share: usize| (next.len() * share / shares).min(next.len());
-    let part = &next[from(share)..from(share + 1)];
-    let line = (64 / size_of::<T>()).max(1);
-    part.iter().step_by(line).for_each(|value| simd.prefetch(std::ptr::from_ref(value).cast()));
+unsafe fn add_input<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    k: usize,
+    values: [*const f32; ROWS],
+    panel: *const f32,
+    sums: &mut Sums<S, ROWS, VECTORS>,
+) {
+    let mut weights = [simd.splat(0.0); VECTORS];
+    for (vector, weight) in weights.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for a panel of more than k rows of VECTORS vectors.
+        *weight = unsafe { simd.load(panel.add((k * VECTORS + vector) * S::LANES)) };
+    }
+    for (sums, values) in sums.iter_mut().zip(values) {
+        // SAFETY: the caller vouches for more than k values.
+        let x = simd.splat(unsafe { *values.add(k) });
+        for (sum, &weight) in sums.iter_mut().zip(&weights) {
+            *sum = simd.mul_add(x, weight, *sum);
+        }
+    }
+}
+
+/// What will be read when the work at hand is done, asked for little by little: far memory is waited for while
+/// there is other work, and never more of it than the processor keeps track of.
+pub(super) struct Ahead {
+    next: *const u8,
+    stride: usize,
+}
+
+impl Ahead {
+    /// The `share`-th of `shares` parts of `next`, in so many steps.
+    #[inline(always)]
+    pub(super) fn new<T>(next: &[T], share: usize, shares: usize, steps: usize) -> Self {
+        let bytes = size_of_val(next);
+        let from = bytes * share / shares;
+        let stride = (bytes / shares).div_ceil(steps.max(1));
+        Ahead { next: next.as_ptr().cast::<u8>().wrapping_add(from), stride }
+    }
+
+    #[inline(always)]
+    pub(super) fn step<S: Simd>(&mut self, simd: S) {
+        simd.prefetch(self.next);
+        self.next = self.next.wrapping_add(self.stride);
+    }
 }
 
 /// Calls `$function::<S, ROWS, VECTORS>($arguments)` with `ROWS` equal to a number of rows known at run time,
