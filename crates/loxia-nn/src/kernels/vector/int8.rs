@@ -189,7 +189,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
 }
 
 /// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
-/// while there is other work. All at once, other than in f32: there is a quarter of it, and within the loop of a tile it
+/// while there is other work. All at once, unlike in f32: it is a quarter, and asking within the loop of a tile
 /// would take more time than it saves.
 #[inline(always)]
 fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
