@@ -55,7 +55,7 @@ pub use hub::{Downloaded, download};
 pub use hub::{HubModel, cache_root as hub_cache};
 pub use inspect::{EncoderSummary, ModelSummary, inspect};
 pub use loxia_json::{LoxiaJson, Towers};
-pub use options::{ModelOptions, Pooling, Precision, ScoreActivation, Similarity, Variant};
+pub use options::{ModelOptions, Pooling, Precision, ScoreActivation, Similarity, StoredWeights, Variant};
 pub use save::{SaveOptions, save_cross_encoder, save_text_encoder};
 pub use spec::ModelSpec;
 pub use text_encoder::{Embeddings, TextEncoder, TextEncoderFacts, TowerFacts};

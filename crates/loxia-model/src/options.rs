@@ -76,6 +76,21 @@ named! {
     }
 }
 
+named! {
+    /// In which numbers weights are written.
+    #[derive(Default)]
+    StoredWeights, "format of weights" {
+        /// 32-bit floating point.
+        #[default]
+        F32 = "f32",
+        /// 16-bit floating point; a value that it cannot hold is an error.
+        F16 = "f16",
+        /// The maps of the layers in 8-bit integers, as [`Precision::Int8`] would quantise them; all else as f32.
+        /// Only this crate reads it.
+        Int8 = "int8",
+    }
+}
+
 impl From<Precision> for loxia_nn::Precision {
     fn from(precision: Precision) -> Self {
         match precision {

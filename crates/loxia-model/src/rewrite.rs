@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 use crate::json::read_json;
 use crate::loxia_json::{FILE_NAME, LoxiaJson};
 use crate::save::{SaveOptions, add_json, add_weights, create_directory, set_dtype};
-use crate::weights::safetensors::Outgoing;
-use crate::weights::{Dtype, WeightStore};
+use crate::weights::WeightStore;
 
 /// Modules within modules: a router in a directory of its own, its modules in theirs. A link that leads back
 /// up would never end.
@@ -132,20 +131,15 @@ fn write_all(
 ) -> Result<()> {
     let mut values = Vec::new();
     for name in store.names() {
-        if store.dtype(name).is_some_and(Dtype::is_weight) {
+        if store.is_weight(name) {
             values.push((name.to_owned(), store.read(name)?));
         } else {
             report.unread.push(name.to_owned());
         }
     }
-    let tensors: Vec<Outgoing<'_>> = values
+    report.tensors += values.len();
+    let tensors = values
         .iter()
-        .map(|(name, values)| Outgoing {
-            name: name.clone(),
-            shape: store.shape(name).unwrap_or_default().to_vec(),
-            values,
-        })
-        .collect();
-    report.tensors += tensors.len();
-    add_weights(writer, name, &tensors, save)
+        .map(|(name, values)| (name.as_str(), store.shape(name).unwrap_or_default(), values.as_slice()));
+    add_weights(writer, name, tensors, save)
 }

@@ -21,23 +21,23 @@ use crate::json::read_json_if_present;
 use crate::layout::{Layout, LayoutKind};
 use crate::loxia_json::{FILE_NAME, LoxiaJson, Towers};
 use crate::network::{Network, read_dense};
-use crate::options::{ModelOptions, Pooling, Similarity, Variant};
+use crate::options::{ModelOptions, Pooling, Similarity, StoredWeights, Variant};
 use crate::sentence::Step;
 use crate::spec::ModelSpec;
 use crate::tokenizer::Tokenizer;
-use crate::weights::Dtype;
-use crate::weights::safetensors::{self, Outgoing};
+use crate::weights::STEPS;
+use crate::weights::safetensors::{self, Outgoing, Values};
 
 /// How a model is written.
 ///
 /// ```
-/// let options = loxia_model::SaveOptions { half: true, ..Default::default() };
+/// let options = loxia_model::SaveOptions { weights: loxia_model::StoredWeights::Int8, ..Default::default() };
 /// assert_eq!(options.existing, loxia_core::artefact::Existing::Refuse);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SaveOptions {
-    /// Weights as f16 instead of f32; a value that f16 cannot hold is an error.
-    pub half: bool,
+    /// In which numbers.
+    pub weights: StoredWeights,
     /// What to do with a directory that is there already.
     pub existing: Existing,
 }
@@ -320,15 +320,10 @@ fn write_dense(writer: &mut ArtefactWriter, at: &str, layer: &HeadLayer, save: &
         "activation_function": format!("torch.nn.modules.{class}"),
     });
     add_json(writer, &format!("{at}/config.json"), &settings)?;
-    let mut tensors = vec![Outgoing {
-        name: "linear.weight".into(),
-        shape: vec![linear.outputs, linear.inputs],
-        values: &linear.weight,
-    }];
-    if let Some(bias) = &linear.bias {
-        tensors.push(Outgoing { name: "linear.bias".into(), shape: vec![linear.outputs], values: bias });
-    }
-    add_weights(writer, &format!("{at}/model.safetensors"), &tensors, save)
+    let sides = [linear.outputs, linear.inputs];
+    let weight = ("linear.weight", &sides[..], linear.weight.as_slice());
+    let bias = linear.bias.as_ref().map(|bias| ("linear.bias", &sides[..1], bias.as_slice()));
+    add_weights(writer, &format!("{at}/model.safetensors"), [weight].into_iter().chain(bias), save)
 }
 
 /// `config.json`, weights and tokenizer of one encoder.
@@ -348,17 +343,15 @@ fn write_encoder(
     encoder.network.walk(prefix, &mut |name, shape, values| {
         owned.push((name.to_owned(), shape.to_vec(), std::mem::take(values)));
     });
-    let tensors: Vec<Outgoing<'_>> = owned
-        .iter()
-        .map(|(name, shape, values)| Outgoing { name: name.clone(), shape: shape.clone(), values })
-        .collect();
-    add_weights(writer, &format!("{at}model.safetensors"), &tensors, save)?;
+    let tensors =
+        owned.iter().map(|(name, shape, values)| (name.as_str(), shape.as_slice(), values.as_slice()));
+    add_weights(writer, &format!("{at}model.safetensors"), tensors, save)?;
     copy_tokenizer(writer, at, &encoder.tokenizer, max_length)
 }
 
 /// Makes `config.json` name the number format the weights are written in.
 pub(crate) fn set_dtype(config: &mut Map<String, Value>, save: &SaveOptions) {
-    let dtype = json!(if save.half { "float16" } else { "float32" });
+    let dtype = json!(if save.weights == StoredWeights::F16 { "float16" } else { "float32" });
     // New releases read the first name, older ones the second.
     config.insert("dtype".into(), dtype.clone());
     config.insert("torch_dtype".into(), dtype);
@@ -387,20 +380,42 @@ fn copy_tokenizer(
     Ok(())
 }
 
-pub(crate) fn add_weights(
+/// Adds a file of weights: names, shapes and values, in their order.
+pub(crate) fn add_weights<'a>(
     writer: &mut ArtefactWriter,
-    name: &str,
-    tensors: &[Outgoing<'_>],
+    file_name: &str,
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])>,
     save: &SaveOptions,
 ) -> Result<()> {
-    if save.half {
-        let fits = |value: &f32| half::f16::from_f32(*value).is_finite() || !value.is_finite();
-        if let Some(tensor) = tensors.iter().find(|tensor| !tensor.values.iter().all(fits)) {
-            return Err(Error::Options(format!("tensor {} has values beyond f16; save as f32", tensor.name)));
+    let mut outgoing = Vec::new();
+    for (name, shape, values) in tensors {
+        let mut add = |name: String, shape: &[usize], values| {
+            outgoing.push(Outgoing { name, shape: shape.to_vec(), values });
+        };
+        match save.weights {
+            StoredWeights::F16 => {
+                let fits = |value: &f32| half::f16::from_f32(*value).is_finite() || !value.is_finite();
+                if !values.iter().all(fits) {
+                    return Err(Error::Options(format!("tensor {name} has values beyond f16; save as f32")));
+                }
+                add(name.to_owned(), shape, Values::F16(values));
+            }
+            StoredWeights::Int8 if is_layer_map(name, shape) => {
+                let (codes, steps) = loxia_nn::quantise_rows(values, shape[1]);
+                add(name.to_owned(), shape, Values::I8(codes));
+                add(format!("{name}{STEPS}"), &shape[..1], Values::F32(steps.into()));
+            }
+            StoredWeights::F32 | StoredWeights::Int8 => {
+                add(name.to_owned(), shape, Values::F32(values.into()));
+            }
         }
     }
-    let dtype = if save.half { Dtype::F16 } else { Dtype::F32 };
-    Ok(writer.add_file(name, |file| safetensors::write(file, tensors, dtype).map_err(|e| file.error(e)))?)
+    Ok(writer.add_file(file_name, |file| safetensors::write(file, &outgoing).map_err(|e| file.error(e)))?)
+}
+
+/// Whether a tensor is one of those that 8-bit products are made with: embeddings, norms and heads are not.
+fn is_layer_map(name: &str, shape: &[usize]) -> bool {
+    shape.len() == 2 && name.ends_with(".weight") && name.contains("layer.")
 }
 
 pub(crate) fn add_json(writer: &mut ArtefactWriter, name: &str, value: &impl serde::Serialize) -> Result<()> {

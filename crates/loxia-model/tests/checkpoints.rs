@@ -8,8 +8,8 @@ use loxia_core::artefact::Existing;
 use loxia_core::{Cancel, Item, NoProgress, PairScorer, Query, QueryText};
 use loxia_model::layout::{Compat, LayoutKind};
 use loxia_model::{
-    ConvertOptions, CrossEncoder, ModelOptions, ModelSpec, Pooling, SaveOptions, TextEncoder, Variant,
-    convert, parse,
+    ConvertOptions, CrossEncoder, ModelOptions, ModelSpec, Pooling, SaveOptions, StoredWeights, TextEncoder,
+    Variant, convert, parse,
 };
 use serde_json::Value;
 
@@ -233,7 +233,10 @@ fn torch_directory(root: &Path, weights: &str) -> PathBuf {
 fn halves_are_written_only_where_they_hold_the_values() {
     let scratch = tempfile::tempdir().unwrap();
     let input = torch_directory(scratch.path(), "plain.bin");
-    let half = ConvertOptions { save: SaveOptions { half: true, ..SaveOptions::default() }, base: None };
+    let half = ConvertOptions {
+        save: SaveOptions { weights: StoredWeights::F16, ..SaveOptions::default() },
+        base: None,
+    };
     let output = scratch.path().join("out");
     convert(&input, &output, &half).unwrap();
     let config: Value = serde_json::from_slice(&std::fs::read(output.join("config.json")).unwrap()).unwrap();

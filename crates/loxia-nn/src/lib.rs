@@ -51,6 +51,7 @@ pub use dense::Dense;
 pub use encoder::CpuEncoder;
 pub use error::{Error, Result};
 pub use kernel::Kernel;
+pub use kernels::int8::{quantise_rows, restore_rows};
 pub use operations::{operations, operations_done};
 pub use plan::plan_batches;
 pub use precision::Precision;

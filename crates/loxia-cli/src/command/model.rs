@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, Variant};
+use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, StoredWeights, Variant};
 
 use super::precision_loss::{self, PrecisionLoss};
 use crate::context::Context;
@@ -41,7 +41,8 @@ pub(crate) struct InspectFlags {
 #[command(after_help = "Examples:
   loxia model convert --input emb_crossenc_zeshel.ckpt --base bert-base-uncased --output emb-crossencoder
   loxia model convert --input OLD_DIR --output NEW_DIR
-  loxia model convert --input MODEL_DIR --variant emb --layout anncur --max-query 64 --output NEW_DIR")]
+  loxia model convert --input MODEL_DIR --variant emb --layout anncur --max-query 64 --output NEW_DIR
+  loxia model convert --input MODEL_DIR --weights int8 --output SMALL_DIR")]
 pub(crate) struct ConvertFlags {
     /// Checkpoint file or model directory
     #[arg(long, value_name = "PATH")]
@@ -49,9 +50,10 @@ pub(crate) struct ConvertFlags {
     /// Directory with config.json and tokenizer of the base model, for checkpoint files
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Write weights as f16 instead of f32
-    #[arg(long)]
-    half: bool,
+    /// In which numbers to write the weights: f32, f16, or int8 (layers a quarter as
+    /// large, for use with --precision int8; only loxia reads it)
+    #[arg(long, value_name = "NAME", default_value = "f32")]
+    weights: StoredWeights,
     #[command(flatten)]
     output: OutputFlags,
     #[command(flatten)]
@@ -182,7 +184,7 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     if flags.output.is_stdout() {
         return usage("a model is a directory; it cannot go to stdout");
     }
-    let save = SaveOptions { half: flags.half, existing: flags.output.existing() };
+    let save = SaveOptions { weights: flags.weights, existing: flags.output.existing() };
     let mut summary = Summary::default();
     if flags.input.is_dir() && has_safetensors(&flags.input) {
         if flags.base.is_some() {

@@ -51,8 +51,12 @@ impl<'a> TensorLoader<'a> {
         }
         if found != shape {
             self.problems.wrong.push((name.to_owned(), format!("{found:?}"), format!("{shape:?}")));
-        } else if !dtype.is_weight() {
-            self.problems.wrong.push((name.to_owned(), dtype.to_string(), "f32, f16 or bf16".into()));
+        } else if !self.store.is_weight(name) {
+            self.problems.wrong.push((
+                name.to_owned(),
+                dtype.to_string(),
+                "f32, f16 or bf16, or i8 with its steps".into(),
+            ));
         } else if !self.names_only && self.problems.is_empty() && self.failure.is_none() {
             match self.store.read(name) {
                 Ok(read) => *values = read,

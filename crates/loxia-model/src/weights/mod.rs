@@ -10,4 +10,4 @@ mod store;
 
 pub use dtype::Dtype;
 pub(crate) use loader::TensorLoader;
-pub(crate) use store::WeightStore;
+pub(crate) use store::{STEPS, WeightStore};

@@ -5,6 +5,7 @@
 //! tensor's bytes are exactly its shape's, and the tensors tile the data without overlap or gap, so a
 //! truncated or lying file is refused before any of it is read.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -195,24 +196,65 @@ impl SafetensorsFile {
     }
 }
 
-/// A tensor to be written, in f32.
+/// A tensor to be written.
 pub(crate) struct Outgoing<'a> {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
-    pub(crate) values: &'a [f32],
+    pub(crate) values: Values<'a>,
 }
 
-/// Writes tensors in their order as `dtype` (F32 or F16), with the metadata transformers looks for.
-pub(crate) fn write(out: &mut dyn Write, tensors: &[Outgoing<'_>], dtype: Dtype) -> std::io::Result<()> {
-    let name = if dtype == Dtype::F16 { "F16" } else { "F32" };
+/// Values and the type to write them as.
+pub(crate) enum Values<'a> {
+    F32(Cow<'a, [f32]>),
+    F16(&'a [f32]),
+    I8(Vec<i8>),
+}
+
+impl Values<'_> {
+    /// The header's name of the type.
+    fn dtype(&self) -> &'static str {
+        match self {
+            Values::F32(_) => "F32",
+            Values::F16(_) => "F16",
+            Values::I8(_) => "I8",
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Values::F32(values) => 4 * values.len(),
+            Values::F16(values) => 2 * values.len(),
+            Values::I8(values) => values.len(),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        const CHUNK: usize = 1 << 16;
+        match self {
+            Values::F32(values) => values.chunks(CHUNK).try_for_each(|chunk| {
+                out.write_all(&chunk.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())
+            }),
+            Values::F16(values) => values.chunks(CHUNK).try_for_each(|chunk| {
+                let halves = chunk.iter().flat_map(|&value| half::f16::from_f32(value).to_le_bytes());
+                out.write_all(&halves.collect::<Vec<u8>>())
+            }),
+            Values::I8(values) => values.chunks(CHUNK).try_for_each(|chunk| {
+                out.write_all(&chunk.iter().map(|value| value.to_le_bytes()[0]).collect::<Vec<u8>>())
+            }),
+        }
+    }
+}
+
+/// Writes tensors in their order, with the metadata transformers looks for.
+pub(crate) fn write(out: &mut dyn Write, tensors: &[Outgoing<'_>]) -> std::io::Result<()> {
     let mut header = serde_json::Map::new();
     header.insert("__metadata__".into(), serde_json::json!({ "format": "pt" }));
     let mut offset = 0;
     for tensor in tensors {
-        let end = offset + tensor.values.len() * dtype.size();
+        let end = offset + tensor.values.bytes();
         header.insert(
             tensor.name.clone(),
-            serde_json::json!({ "dtype": name, "shape": tensor.shape, "data_offsets": [offset, end] }),
+            serde_json::json!({ "dtype": tensor.values.dtype(), "shape": tensor.shape, "data_offsets": [offset, end] }),
         );
         offset = end;
     }
@@ -221,16 +263,7 @@ pub(crate) fn write(out: &mut dyn Write, tensors: &[Outgoing<'_>], dtype: Dtype)
     header.resize(header.len().next_multiple_of(8), b' ');
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;
-    let mut bytes = Vec::new();
-    for chunk in tensors.iter().flat_map(|tensor| tensor.values.chunks(1 << 16)) {
-        bytes.clear();
-        match dtype {
-            Dtype::F16 => bytes.extend(chunk.iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes())),
-            _ => bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes())),
-        }
-        out.write_all(&bytes)?;
-    }
-    Ok(())
+    tensors.iter().try_for_each(|tensor| tensor.values.write(out))
 }
 
 #[cfg(test)]
@@ -253,10 +286,10 @@ mod tests {
         let mut bytes = Vec::new();
         let values = [1.0, -2.0, 0.5, 4.0, 3.0, 0.0];
         let tensors = [
-            Outgoing { name: "a".into(), shape: vec![2, 2], values: &values[..4] },
-            Outgoing { name: "b".into(), shape: vec![2], values: &values[4..] },
+            Outgoing { name: "a".into(), shape: vec![2, 2], values: Values::F16(&values[..4]) },
+            Outgoing { name: "b".into(), shape: vec![2], values: Values::F16(&values[4..]) },
         ];
-        write(&mut bytes, &tensors, Dtype::F16).unwrap();
+        write(&mut bytes, &tensors).unwrap();
         let entries = parse_header(&bytes).unwrap();
         let mut read = Vec::new();
         entries.iter().for_each(|entry| entry.dtype.widen(&bytes[entry.data.clone()], &mut read));

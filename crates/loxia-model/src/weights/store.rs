@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use indexmap::IndexMap;
+use loxia_nn::restore_rows;
 use serde::Deserialize;
 
 use super::Dtype;
@@ -29,7 +30,12 @@ struct Slot {
     index: usize,
     dtype: Dtype,
     shape: Vec<usize>,
+    /// Index of the steps of 8-bit weights, in the same file.
+    steps: Option<usize>,
 }
+
+/// What the name of a weight's steps ends in, after the weight's own.
+pub(crate) const STEPS: &str = "_steps";
 
 /// The tensors of one or several weight files.
 pub(crate) struct WeightStore {
@@ -55,6 +61,7 @@ impl WeightStore {
         if let Some((index_path, index)) = index {
             store.check_index(&index_path, &index, &paths)?;
         }
+        store.join_steps();
         Ok(store)
     }
 
@@ -116,7 +123,7 @@ impl WeightStore {
         self.files.push(opened);
         for (index, (name, dtype, shape)) in tensors.into_iter().enumerate() {
             let name = modern_name(name);
-            if self.tensors.insert(name.clone(), Slot { file, index, dtype, shape }).is_some() {
+            if self.tensors.insert(name.clone(), Slot { file, index, dtype, shape, steps: None }).is_some() {
                 return Err(Error::malformed(path, format!("tensor {name} is in these weights twice")));
             }
         }
@@ -131,6 +138,22 @@ impl WeightStore {
             }
         }
         Ok(())
+    }
+
+    /// Makes one tensor of 8-bit weights and their steps, wherever the two fit together.
+    fn join_steps(&mut self) {
+        let is_weight = |slot: &Slot| slot.dtype == Dtype::I8 && slot.shape.len() == 2;
+        let quantised = self.tensors.iter().filter(|(_, slot)| is_weight(slot)).map(|(name, _)| name.clone());
+        for name in quantised.collect::<Vec<_>>() {
+            let (of_steps, slot) = (format!("{name}{STEPS}"), &self.tensors[&name]);
+            let fits = |steps: &Slot| {
+                steps.file == slot.file && steps.dtype == Dtype::F32 && steps.shape[..] == slot.shape[..1]
+            };
+            if let Some(index) = self.tensors.get(&of_steps).filter(|steps| fits(steps)).map(|s| s.index) {
+                self.tensors.shift_remove(&of_steps);
+                self.tensors[&name].steps = Some(index);
+            }
+        }
     }
 
     /// Gives tensors other names; those without one are dropped.
@@ -149,6 +172,11 @@ impl WeightStore {
 
     pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
         self.tensors.get(name).map(|slot| slot.dtype)
+    }
+
+    /// Whether a tensor can be read as f32.
+    pub(crate) fn is_weight(&self, name: &str) -> bool {
+        self.tensors.get(name).is_some_and(|slot| slot.dtype.is_weight() || slot.steps.is_some())
     }
 
     /// Number formats of some tensors, without repetition.
@@ -186,7 +214,15 @@ impl WeightStore {
         let mut values = Vec::with_capacity(slot.shape.iter().product());
         match &self.files[slot.file] {
             WeightFile::Safetensors(file) => {
-                slot.dtype.widen(file.bytes(slot.index), &mut values);
+                let bytes = file.bytes(slot.index);
+                match slot.steps {
+                    None => slot.dtype.widen(bytes, &mut values),
+                    Some(steps) => {
+                        Dtype::F32.widen(file.bytes(steps), &mut values);
+                        let codes: Vec<i8> = bytes.iter().map(|&code| code as i8).collect();
+                        values = restore_rows(&codes, &values, slot.shape[1]);
+                    }
+                }
                 file.release(slot.index);
             }
             WeightFile::Torch(file) => slot.dtype.widen(&file.contiguous(slot.index)?, &mut values),

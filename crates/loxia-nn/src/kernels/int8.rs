@@ -253,6 +253,42 @@ fn quantise_weights(reach: Reach, row: &[f32], codes: &mut Vec<i32>) -> f32 {
     step
 }
 
+/// Codes and steps of weights, `[outputs][inputs]`, for keeping them in a file: what every kernel that uses all of
+/// the 8 bits would make of them, mixed as products want them.
+///
+/// ```
+/// let weights = [0.5, -1.0, 0.25, 1.27, 0.0, -0.01];
+/// let (codes, steps) = loxia_nn::quantise_rows(&weights, 3);
+/// assert_eq!((codes[1], codes[3], codes[5]), (-127, 127, -1));
+/// let restored = loxia_nn::restore_rows(&codes, &steps, 3);
+/// assert!(restored.iter().zip(weights).all(|(restored, weight)| (restored - weight).abs() < 0.005));
+/// ```
+pub fn quantise_rows(weights: &[f32], inputs: usize) -> (Vec<i8>, Vec<f32>) {
+    let mut codes = vec![0; weights.len()];
+    let rows = weights.par_chunks(inputs.max(1)).zip(codes.par_chunks_mut(inputs.max(1)));
+    let steps = rows.map(|(row, codes)| {
+        let (mut mixed, mut wide) = (row.to_vec(), Vec::new());
+        mix_weights(&mut mixed);
+        let step = quantise_weights(Reach::WIDE, &mixed, &mut wide);
+        codes.iter_mut().zip(wide).for_each(|(code, wide)| *code = wide as i8);
+        step
+    });
+    let steps = steps.collect();
+    (codes, steps)
+}
+
+/// The weights that [`quantise_rows`] made codes and steps of, but for rounding: making codes of them gives the
+/// same codes again.
+pub fn restore_rows(codes: &[i8], steps: &[f32], inputs: usize) -> Vec<f32> {
+    let mut weights: Vec<f32> = codes.iter().map(|&code| f32::from(code)).collect();
+    weights.par_chunks_mut(inputs.max(1)).zip(steps).for_each(|(row, step)| {
+        row.iter_mut().for_each(|weight| *weight *= step);
+        // Mixing twice multiplies, and mixing weights has divided by as much.
+        mix(row);
+    });
+    weights
+}
+
 /// Plain twin of the kernels' quantisation, for a reach.
 pub(crate) fn quantise(reach: Reach, input: &[f32], inputs: usize, codes: &mut Codes) {
     let rows = input.len() / inputs;

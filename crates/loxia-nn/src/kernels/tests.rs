@@ -231,4 +231,14 @@ proptest! {
     ) {
         on_all!(attention(heads, width, keys, queries));
     }
+
+    #[test]
+    fn kept_codes_stay_what_they_are(groups in 1usize..50, rest in 0usize..16, outputs in 1usize..5) {
+        let inputs = 16 * groups + if groups % 2 == 0 { rest } else { 0 };
+        let weights = values(11, inputs * outputs);
+        let (codes, steps) = crate::quantise_rows(&weights, inputs);
+        let restored = crate::restore_rows(&codes, &steps, inputs);
+        let (again, _) = crate::quantise_rows(&restored, inputs);
+        prop_assert_eq!(codes, again);
+    }
 }
