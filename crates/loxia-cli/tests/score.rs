@@ -1,5 +1,7 @@
 //! `loxia score`.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use crate::program::{asset, beir, content, model, run, succeed};
@@ -202,4 +204,44 @@ fn queries_come_from_a_file_of_their_own() {
     run(&arguments).fails_with(2, &["--queries", "corpus.jsonl is a file of items"]);
     succeed(&[arguments.as_slice(), &["--queries", &path("queries.jsonl")]].concat());
     assert_eq!(std::fs::read(whole).unwrap(), std::fs::read(apart).unwrap());
+}
+
+#[test]
+fn items_take_the_place_of_mentions() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = |name: &str| scratch.path().join(name);
+    let ask = |slot: &str, extra: &[&str]| {
+        let path = output(&format!("{slot}.npy"));
+        let mut arguments = world_arguments(&path);
+        arguments.extend(["--items-as-queries", slot, "--rows", "0..3", "--items", "0..5"].map(String::from));
+        arguments.extend(extra.iter().map(|&text| text.to_owned()));
+        succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        npy(&path).1
+    };
+    let (by_text, by_title) = (ask("text", &[]), ask("title", &[]));
+    assert_eq!((by_text.len(), by_title.len()), (15, 15));
+    assert_ne!(by_text, by_title);
+
+    // The same items as mentions of a file score the same.
+    let world = File::open(Path::new(&asset("worlds")).join("documents/verb.motion.jsonl.gz")).unwrap();
+    let mentions: String = BufReader::new(flate2::read::GzDecoder::new(world))
+        .lines()
+        .take(3)
+        .map(|line| {
+            let item: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let mention = serde_json::json!({
+                "mention_id": item["document_id"], "world": "verb.motion", "label_document_id": item["document_id"],
+                "context_left": "", "mention": item["title"], "context_right": item["text"],
+            });
+            format!("{mention}\n")
+        })
+        .collect();
+    let queries = output("mentions.jsonl");
+    std::fs::write(&queries, mentions).unwrap();
+    let path = output("mentions.npy");
+    let mut arguments = world_arguments(&path);
+    arguments.extend(["--queries".into(), queries.display().to_string()]);
+    arguments.extend(["--items", "0..5"].map(String::from));
+    succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(npy(&path).1, by_text);
 }

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use loxia::core::artefact::digest_bytes;
 use loxia::core::matrix::{MATRIX_KIND, MatrixSpec, MatrixWriter, TileShape};
-use loxia::core::{Cost, IdTable, Item, PairScorer, Query};
+use loxia::core::{Cost, IdTable, Item, PairScorer, Query, QueryText};
 use loxia::data::{ItemStore, QueryStore};
 
 use super::bench::tell_speed;
@@ -32,7 +33,9 @@ const ITEMS_AT_ONCE: usize = 1024;
 #[command(after_help = "Examples:
   loxia score --model MODEL_DIR --data BEIR_DIR --split test --output SCORES
   loxia score --model MODEL_DIR --variant emb --layout anncur --max-query 64 --max-item 64 \\
-      --data wordnet-worlds --split test --world verb.motion --rows 0..500 --output SCORES.npy")]
+      --data wordnet-worlds --split test --world verb.motion --rows 0..500 --output SCORES.npy
+  loxia score --model MODEL_DIR --layout anncur --data ZESHEL_DIR --world yugioh --items-as-queries text \
+      --items 0..500 --output ITEM_SCORES.npy       # for `loxia eval knn --item-scores`")]
 pub(crate) struct ScoreFlags {
     /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache
     #[arg(long, value_name = "DIR")]
@@ -43,6 +46,9 @@ pub(crate) struct ScoreFlags {
     /// Queries from another data set or file than the items
     #[arg(long, value_name = "PATH")]
     queries: Option<PathBuf>,
+    /// Ask the items themselves instead of queries, as ItemCUR and FixedItem do: the title stands for the mention
+    #[arg(long, value_name = "AFTER_IT", conflicts_with = "queries")]
+    items_as_queries: Option<ItemSlot>,
     /// Which queries, by position: A..B (half-open) [default: all]
     #[arg(long, value_name = "A..B")]
     rows: Option<Positions>,
@@ -63,6 +69,75 @@ pub(crate) struct ScoreFlags {
     data_flags: DataFlags,
 }
 
+/// What comes after an item's title when the item takes the place of a mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ItemSlot {
+    /// Its text: as the ANNCUR paper describes it
+    Text,
+    /// Its title again: as the published item scores were probably made; with --max-query 256
+    Title,
+}
+
+impl ItemSlot {
+    fn query(self, item: Item) -> Query {
+        let mention = item.title.unwrap_or_default();
+        let right = match self {
+            ItemSlot::Text => item.text,
+            ItemSlot::Title => mention.clone(),
+        };
+        Query {
+            id: item.id.as_str().into(),
+            text: QueryText::Mention { left: String::new(), mention, right },
+        }
+    }
+}
+
+/// Where rows come from.
+enum RowTexts<'a> {
+    Queries(&'a QueryStore),
+    Items(&'a ItemStore, ItemSlot),
+}
+
+impl RowTexts<'_> {
+    fn ids(&self) -> &IdTable {
+        match self {
+            RowTexts::Queries(queries) => queries.ids(),
+            RowTexts::Items(items, _) => items.ids(),
+        }
+    }
+
+    fn digest(&self) -> String {
+        match self {
+            RowTexts::Queries(queries) => queries.digest().to_owned(),
+            RowTexts::Items(items, slot) => digest_bytes(format!("{} {slot:?}", items.digest()).as_bytes()),
+        }
+    }
+
+    fn read(&self, rows: Range<usize>) -> Result<Vec<Query>> {
+        Ok(match self {
+            RowTexts::Queries(queries) => queries.read(rows)?,
+            RowTexts::Items(items, slot) => {
+                items.read(rows)?.into_iter().map(|item| slot.query(item)).collect()
+            }
+        })
+    }
+
+    /// A blank query has no meaning; better said before hours of scoring than found after.
+    fn refuse_blank(&self, rows: Range<usize>) -> Result<()> {
+        for start in rows.clone().step_by(ITEMS_AT_ONCE) {
+            for (query, row) in self.read(start..rows.end.min(start + ITEMS_AT_ONCE))?.iter().zip(start..) {
+                if query.text.is_blank() {
+                    anyhow::bail!(
+                        "query {:?} (row {row}) is empty; remove it, or leave it out with --rows",
+                        query.id
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     let target = MatrixTarget::new(&flags.output, flags.resume, false)?;
@@ -73,19 +148,23 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
 
     let data = flags.data_flags.open(&flags.data)?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
-    let queries = match &query_data {
-        Some(query_data) => query_data.queries()?,
-        None => DataFlags::queries_beside_items(&data).context("give them with --queries")?,
+    let queries = match (&query_data, flags.items_as_queries) {
+        (_, Some(slot)) => RowTexts::Items(data.items()?, slot),
+        (Some(query_data), None) => RowTexts::Queries(query_data.queries()?),
+        (None, None) => RowTexts::Queries(
+            DataFlags::queries_beside_items(&data)
+                .context("give them with --queries, or ask the items with --items-as-queries")?,
+        ),
     };
     let items = Columns::choose(data.items()?, flags.items.as_deref())?;
     let rows = match &flags.rows {
-        Some(range) => range.within(queries.len(), "queries")?,
-        None => 0..queries.len(),
+        Some(range) => range.within(queries.ids().len(), "queries")?,
+        None => 0..queries.ids().len(),
     };
     if rows.is_empty() || items.len() == 0 {
         return usage(format!("nothing to score: {} queries x {} items", rows.len(), items.len()));
     }
-    refuse_blank(queries, rows.clone())?;
+    queries.refuse_blank(rows.clone())?;
 
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     let row_ids = ids_of(queries.ids(), rows.clone())?;
@@ -102,9 +181,9 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     let mut summary = Summary::default();
     summary.fact("model", scorer.info().name).fact("queries", rows.len()).fact("items", items.len());
     if let Some(writer) = writer {
-        let (done, took) =
-            fill(writer, &scorer, queries, rows.start, &|cols| items.read(cols), context, &mut summary)
-                .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
+        let read_rows = |part: Range<usize>| queries.read(rows.start + part.start..rows.start + part.end);
+        let (done, took) = fill(writer, &scorer, &read_rows, &|cols| items.read(cols), context, &mut summary)
+            .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         summary.rate("pairs", done, took);
         tell_speed(&mut summary, flags.model_flags.options().precision, took);
     } else {
@@ -116,6 +195,8 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
     Ok(summary.outcome())
 }
 
+/// Reads the texts of some rows.
+pub(super) type ReadQueries<'a> = dyn Fn(Range<usize>) -> Result<Vec<Query>> + 'a;
 /// Reads the texts of some columns.
 pub(super) type ReadItems<'a> = dyn Fn(Range<usize>) -> Result<Vec<Item>> + 'a;
 
@@ -123,8 +204,7 @@ pub(super) type ReadItems<'a> = dyn Fn(Range<usize>) -> Result<Vec<Item>> + 'a;
 pub(super) fn fill(
     mut writer: MatrixWriter,
     scorer: &dyn PairScorer,
-    queries: &QueryStore,
-    first_row: usize,
+    queries: &ReadQueries<'_>,
     items: &ReadItems<'_>,
     context: &Context,
     summary: &mut Summary,
@@ -142,7 +222,7 @@ pub(super) fn fill(
     for &tile in &missing {
         let rows = grid.rows_of(tile);
         if rows != read_rows {
-            row_queries = queries.read(first_row + rows.start..first_row + rows.end)?;
+            row_queries = queries(rows.clone())?;
             read_rows = rows;
         }
         let scores = score_tile(scorer, &row_queries, items, grid.cols_of(tile), &bar, context, &mut cost)?;
@@ -267,18 +347,4 @@ fn listed(store: &ItemStore, path: &Path) -> Result<Vec<u32>> {
         positions.push(position);
     }
     Ok(positions)
-}
-
-/// A blank query has no meaning; better said before hours of scoring than found after.
-fn refuse_blank(queries: &QueryStore, rows: Range<usize>) -> Result<()> {
-    for row in rows {
-        let query = queries.get(row as u32)?;
-        if query.text.is_blank() {
-            anyhow::bail!(
-                "query {:?} (row {row}) is empty; remove it, or leave it out with --rows",
-                query.id
-            );
-        }
-    }
-    Ok(())
 }

@@ -59,7 +59,8 @@ pub(super) fn anchor_scores(
         let missing = writer.missing_tiles().map(|tile| grid.cells_of(tile) as u64).sum();
         context.say(format_args!("to score: {}", work.forecast.sentence(missing)));
         let read = |cols| Ok(items.read(cols)?);
-        let (done, took) = fill(writer, scorer, anchors, 0, &read, context, summary)
+        let read_rows = |rows| Ok(anchors.read(rows)?);
+        let (done, took) = fill(writer, scorer, &read_rows, &read, context, summary)
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         let rate = three_digits(done as f64 / took.as_secs_f64().max(1e-9));
         summary.fact_as("score", format!("{} ({rate} pairs/s)", duration(took)), took.as_secs_f64());
