@@ -167,9 +167,16 @@ fn each<S: Simd>(
     columns: std::ops::Range<usize>,
 ) {
     for row in data.chunks_exact_mut(row_width) {
-        for values in row[columns.clone()].chunks_mut(S::LANES) {
+        // Whole vectors by themselves: of them nobody need ask how long they are.
+        let mut vectors = row[columns.clone()].chunks_exact_mut(S::LANES);
+        for values in &mut vectors {
             let mapped = map.of(simd, simd.read(values));
             simd.write(values, mapped);
+        }
+        let rest = vectors.into_remainder();
+        if !rest.is_empty() {
+            let mapped = map.of(simd, simd.read(rest));
+            simd.write(rest, mapped);
         }
     }
 }

@@ -181,9 +181,9 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
                 zeros: &work.codes.zeros[row..row + rows],
             };
             for_rows!(rows, run_tile::<S, VECTORS>(simd, codes, panel, columns.clone(), outputs, out));
+            activate(simd, work.activation, out, outputs, columns.clone());
             row += rows;
         }
-        activate(simd, work.activation, work.out, outputs, columns);
         index += 1;
     }
 }

@@ -10,52 +10,86 @@ pub(in crate::kernels) struct AddNorm<'a> {
     pub(in crate::kernels) norm: &'a LayerNorm,
 }
 
+/// Sums that grow side by side: one alone would wait for itself.
+const SUMS: usize = 4;
+
 impl Task for AddNorm<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let width = self.norm.scale.len();
         for (index, row) in self.states.chunks_exact_mut(width).enumerate() {
-            let mut sum = simd.splat(0.0);
-            match self.addend {
-                Some(addend) => {
-                    let addend = addend[index * width..][..width].chunks(S::LANES);
-                    for (values, addend) in row.chunks_mut(S::LANES).zip(addend) {
-                        let added = simd.add(simd.read(values), simd.read(addend));
-                        simd.write(values, added);
-                        sum = simd.add(sum, added);
-                    }
-                }
-                None => {
-                    for values in row.chunks(S::LANES) {
-                        sum = simd.add(sum, simd.read(values));
-                    }
-                }
+            if let Some(addend) = self.addend {
+                add(simd, row, &addend[index * width..][..width]);
             }
-            normalise(simd, row, simd.sum(sum) / width as f32, self.norm);
+            normalise(simd, row, self.norm);
         }
     }
 }
 
 #[inline(always)]
-fn normalise<S: Simd>(simd: S, row: &mut [f32], mean: f32, norm: &LayerNorm) {
+fn add<S: Simd>(simd: S, row: &mut [f32], addend: &[f32]) {
+    let (mut vectors, addends) = (row.chunks_exact_mut(S::LANES), addend.chunks_exact(S::LANES));
+    let rest_of_addend = addends.remainder();
+    for (values, addend) in (&mut vectors).zip(addends) {
+        let sum = simd.add(simd.read(values), simd.read(addend));
+        simd.write(values, sum);
+    }
+    let rest = vectors.into_remainder();
+    if !rest.is_empty() {
+        let sum = simd.add(simd.read(rest), simd.read(rest_of_addend));
+        simd.write(rest, sum);
+    }
+}
+
+/// The sum over a row of `term(values, sum)`, which may change the values. Lanes beyond the row's end read as 0.
+macro_rules! sum_over {
+    ($simd:ident, $row:ident, |$values:ident, $sum:ident| $term:expr) => {{
+        let mut sums = [$simd.splat(0.0); SUMS];
+        let mut blocks = $row.chunks_exact_mut(SUMS * S::LANES);
+        for block in &mut blocks {
+            for ($values, sum) in block.chunks_exact_mut(S::LANES).zip(&mut sums) {
+                let $sum = *sum;
+                *sum = $term;
+            }
+        }
+        for $values in blocks.into_remainder().chunks_mut(S::LANES) {
+            let $sum = sums[0];
+            sums[0] = $term;
+        }
+        let [a, b, c, d] = sums;
+        $simd.sum($simd.add($simd.add(a, b), $simd.add(c, d)))
+    }};
+}
+
+#[inline(always)]
+fn normalise<S: Simd>(simd: S, row: &mut [f32], norm: &LayerNorm) {
     let width = row.len();
+    let mean = sum_over!(simd, row, |values, sum| simd.add(sum, simd.read(values))) / width as f32;
     let mean = simd.splat(mean);
-    // Centred values go back to the row first: lanes beyond its end read as 0 and add nothing to the squares.
-    for values in row.chunks_mut(S::LANES) {
-        let centred = simd.sub(simd.read(values), mean);
-        simd.write(values, centred);
-    }
-    let mut squares = simd.splat(0.0);
-    for values in row.chunks(S::LANES) {
+    // Centred values go back to the row and are read again: lanes beyond its end must add nothing to the squares.
+    let squares = sum_over!(simd, row, |values, sum| {
+        let difference = simd.sub(simd.read(values), mean);
+        simd.write(values, difference);
         let centred = simd.read(values);
-        squares = simd.mul_add(centred, centred, squares);
-    }
-    let variance = simd.sum(squares) / width as f32;
+        simd.mul_add(centred, centred, sum)
+    });
+    let variance = squares / width as f32;
     let inverse = simd.splat(1.0 / (variance + norm.eps).sqrt());
-    let affine = norm.scale.chunks(S::LANES).zip(norm.shift.chunks(S::LANES));
-    for (values, (scale, shift)) in row.chunks_mut(S::LANES).zip(affine) {
-        let unit = simd.mul(simd.read(values), inverse);
-        let result = simd.mul_add(unit, simd.read(scale), simd.read(shift));
-        simd.write(values, result);
+    let (scales, shifts) = (norm.scale.chunks_exact(S::LANES), norm.shift.chunks_exact(S::LANES));
+    let rest_of_norm = (scales.remainder(), shifts.remainder());
+    let mut vectors = row.chunks_exact_mut(S::LANES);
+    for (values, (scale, shift)) in (&mut vectors).zip(scales.zip(shifts)) {
+        scale_and_shift(simd, values, inverse, scale, shift);
     }
+    let rest = vectors.into_remainder();
+    if !rest.is_empty() {
+        scale_and_shift(simd, rest, inverse, rest_of_norm.0, rest_of_norm.1);
+    }
+}
+
+#[inline(always)]
+fn scale_and_shift<S: Simd>(simd: S, values: &mut [f32], inverse: S::Vector, scale: &[f32], shift: &[f32]) {
+    let unit = simd.mul(simd.read(values), inverse);
+    let result = simd.mul_add(unit, simd.read(scale), simd.read(shift));
+    simd.write(values, result);
 }

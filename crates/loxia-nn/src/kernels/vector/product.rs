@@ -79,9 +79,9 @@ fn run_pass<S: Simd, const VECTORS: usize>(
         let ahead = Ahead::new(next, tile, count, part.len() / STEP);
         let rows = Rows { values: &input[part.start..], stride: inputs };
         for_rows!(input.len() / inputs, run_tile::<S, VECTORS>(simd, rows, &pass, ahead, out));
-    }
-    if last {
-        activate(simd, work.activation, work.out, outputs, columns);
+        if last {
+            activate(simd, work.activation, out, outputs, columns.clone());
+        }
     }
 }
 
