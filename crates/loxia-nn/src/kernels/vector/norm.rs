@@ -10,9 +10,6 @@ pub(in crate::kernels) struct AddNorm<'a> {
     pub(in crate::kernels) norm: &'a LayerNorm,
 }
 
-/// Sums that grow side by side: one alone would wait for itself.
-const SUMS: usize = 4;
-
 impl Task for AddNorm<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
@@ -44,20 +41,16 @@ fn add<S: Simd>(simd: S, row: &mut [f32], addend: &[f32]) {
 /// The sum over a row of `term(values, sum)`, which may change the values. Lanes beyond the row's end read as 0.
 macro_rules! sum_over {
     ($simd:ident, $row:ident, |$values:ident, $sum:ident| $term:expr) => {{
-        let mut sums = [$simd.splat(0.0); SUMS];
-        let mut blocks = $row.chunks_exact_mut(SUMS * S::LANES);
-        for block in &mut blocks {
-            for ($values, sum) in block.chunks_exact_mut(S::LANES).zip(&mut sums) {
-                let $sum = *sum;
-                *sum = $term;
-            }
+        let mut $sum = $simd.splat(0.0);
+        let mut vectors = $row.chunks_exact_mut(S::LANES);
+        for $values in &mut vectors {
+            $sum = $term;
         }
-        for $values in blocks.into_remainder().chunks_mut(S::LANES) {
-            let $sum = sums[0];
-            sums[0] = $term;
+        let $values = vectors.into_remainder();
+        if !$values.is_empty() {
+            $sum = $term;
         }
-        let [a, b, c, d] = sums;
-        $simd.sum($simd.add($simd.add(a, b), $simd.add(c, d)))
+        $simd.sum($sum)
     }};
 }
 
