@@ -50,8 +50,8 @@ pub(crate) struct ConvertFlags {
     /// Directory with config.json and tokenizer of the base model, for checkpoint files
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// In which numbers to write the weights: f32, f16, or int8 (layers a quarter as
-    /// large, for use with --precision int8; only loxia reads it)
+    /// In which numbers to write the weights: f32, f16, or int8 (layers a quarter as large, for use
+    /// with --precision int8; only loxia reads it)
     #[arg(long, value_name = "NAME", default_value = "f32")]
     weights: StoredWeights,
     #[command(flatten)]

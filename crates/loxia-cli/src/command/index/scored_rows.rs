@@ -106,8 +106,9 @@ fn choose_anchors(
         }
         context.say(format_args!(
             "no queries: {} {} stand in as anchors. Searches learn what they ask, not what people ask: expect a \
-             lower recall for the same budget (in docs/search.md: up to .09 at k = 50, .03 at k = 10), and take the estimated recall, calibrated on them, with care. Give \
-             real queries with --queries as soon as there are some",
+             lower recall for the same budget (in docs/search.md: up to .09 at k = 50, .03 at k = 10), and take the \
+             estimated recall, calibrated on them, with care. Give real queries with --queries as soon as there are \
+             some",
             made.len(),
             if whole { "items" } else { "sentences of items" }
         ));
