@@ -55,6 +55,7 @@ def check_estimate(loxia, hold):
         where = f"k = {row['k']}, {row['cost']} pairs"
         print(f"  {where}: recall {row['recall']:.3f}, in the 90 % interval {row['covered']:.3f}")
         hold(f"{where}: estimate apart by", -abs(row["estimate"] - row["recall"]), -0.02)
+        hold(f"{where}: interval apart from 90 % by", -abs(row["covered"] - 0.9), -0.05)
         if row["cost"] == 100 and row["k"] > 10:
             hold(f"{where}: error below a constant's by", 1 - row["estimate_error"] / row["constant_error"], 0.3)
 

@@ -5,7 +5,7 @@
 //! that gives
 //! - a logistic curve from the logit of the raw estimate and log(cost / k) to recall, at the variance factor
 //!   that fits best;
-//! - in bins of cost and of the calibrated estimate, the shortest interval that holds 90 % of the true
+//! - in bins of cost and of the calibrated estimate, short intervals that together hold 90 % of the true
 //!   recalls;
 //! - for each target, the estimate at which stopping reached it on average, by one standard error:
 //!   stopping picks estimates that are too high by chance, and this pays that back.
@@ -34,11 +34,13 @@ const ROWS: usize = 100;
 const BUDGET: usize = 500;
 /// With fewer held-out rows an interval would mean nothing.
 const LEAST_ROWS: usize = 10;
-/// Costs that part the three groups in which intervals are made, and bins of each.
-const COST_GROUPS: [usize; 2] = [80, 180];
+/// Costs that part the groups in which intervals are made, and bins of each.
+const COST_GROUPS: [usize; 3] = [80, 180, 300];
 const BINS: usize = 12;
 /// A little above 90 %: the shortest interval of a sample flatters itself.
 const COVERED: f64 = 0.91;
+/// How much more or less than that a bin holds at most, to make up for others.
+const MADE_UP: f64 = 0.05;
 /// Targets for which a stopping point is kept.
 const TARGETS: [f64; 9] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99];
 
@@ -274,22 +276,54 @@ fn cost_group(cost: usize) -> usize {
     COST_GROUPS.partition_point(|&edge| edge <= cost)
 }
 
-/// Bins of equal count by estimate, with the shortest interval of true recalls that covers enough.
+/// Bins of equal count by estimate, each with a short interval of true recalls.
+///
+/// Recalls of a small top take few values, so that no interval of a bin may hold just the wanted share:
+/// what one bin holds too much or too little, the next make up for. Highest estimates come first, as
+/// nearly all of their recalls may be the same.
 fn interval_bins(mut moments: Vec<(f64, f64)>) -> Vec<IntervalBin> {
-    moments.sort_by(|a, b| a.0.total_cmp(&b.0));
+    moments.sort_by(|a, b| b.0.total_cmp(&a.0));
     let size = moments.len().div_ceil(BINS).max(1);
-    moments
-        .chunks(size)
-        .map(|bin| {
-            let mut truths: Vec<f64> = bin.iter().map(|&(_, truth)| truth).collect();
-            truths.sort_by(f64::total_cmp);
-            let held = ((truths.len() as f64 * COVERED).ceil() as usize).clamp(1, truths.len());
-            let shortest = truths.windows(held).map(|window| (window[0], window[held - 1]));
-            let (low, high) =
-                shortest.min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))).unwrap_or((0.0, 1.0));
-            IntervalBin { edge: bin[bin.len() - 1].0, low, high }
-        })
-        .collect()
+    let mut owed = 0.0f64;
+    let bins = moments.chunks(size).map(|bin| {
+        let mut truths: Vec<f64> = bin.iter().map(|&(_, truth)| truth).collect();
+        truths.sort_by(f64::total_cmp);
+        let count = truths.len() as f64;
+        let most = MADE_UP * count;
+        let (held, low, high) = interval_holding(&truths, COVERED * count + owed.clamp(-most, most));
+        owed += COVERED * count - held as f64;
+        IntervalBin { edge: bin[0].0, low, high }
+    });
+    let mut bins: Vec<IntervalBin> = bins.collect();
+    bins.reverse();
+    bins
+}
+
+/// The interval that holds a number of ascending values nearest to `wanted`, of the shortest ones for
+/// their number: how many it holds, and its ends.
+fn interval_holding(values: &[f64], wanted: f64) -> (usize, f64, f64) {
+    let enough = (wanted.ceil().max(1.0) as usize).min(values.len());
+    let windows = values.windows(enough).map(|window| (window[0], window[enough - 1]));
+    let Some((low, high)) = windows.min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))) else {
+        return (0, 0.0, 1.0);
+    };
+    let held = |low: f64, high: f64| {
+        values.partition_point(|&value| value <= high) - values.partition_point(|&value| value < low)
+    };
+    let whole = (held(low, high), low, high);
+    // The most that a strictly shorter interval holds.
+    let mut shorter = (0, low, low);
+    let mut start = 0;
+    for (end, &last) in values.iter().enumerate() {
+        while last - values[start] >= high - low && start < end {
+            start += 1;
+        }
+        if last - values[start] < high - low && end + 1 - start > shorter.0 {
+            shorter = (end + 1 - start, values[start], last);
+        }
+    }
+    let distance = |held: usize| (held as f64 - wanted).abs();
+    if shorter.0 > 0 && distance(shorter.0) < distance(whole.0) { shorter } else { whole }
 }
 
 /// For each target the lowest estimate to stop at with which the mean recall, less its standard error,
@@ -309,4 +343,47 @@ fn stopping_points(paths: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
         .into_iter()
         .filter_map(|target| Some((target, grid().find(|&at| reached(at) >= target)?)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_holds_the_number_nearest_to_the_wanted() {
+        let values: Vec<f64> = (0..100).map(|at| f64::from(at) / 100.0).collect();
+        let (held, low, high) = interval_holding(&values, 90.0);
+        assert_eq!(held, 90);
+        assert!((high - low - 0.89).abs() < 1e-9);
+        // Nine in ten are 1: the next longer interval would hold all.
+        let mut values = vec![0.8, 0.9, 0.9];
+        values.extend([1.0; 27]);
+        assert_eq!(interval_holding(&values, 27.3), (27, 1.0, 1.0));
+        assert_eq!(interval_holding(&values, 28.9), (29, 0.9, 1.0));
+        // All alike: there is no shorter interval, and none that holds fewer.
+        assert_eq!(interval_holding(&[1.0; 10], 3.0), (10, 1.0, 1.0));
+        assert_eq!(interval_holding(&[0.5], 0.9), (1, 0.5, 0.5));
+    }
+
+    #[test]
+    fn bins_together_hold_the_wanted_share_of_recalls_that_take_few_values() {
+        // The higher the estimate, the more often all ten are found.
+        let moments: Vec<(f64, f64)> = (0..4800)
+            .map(|at| {
+                let estimate = f64::from(at) / 4800.0;
+                let luck = f64::from(at * 7919 % 4800) / 4800.0;
+                let missed = if luck < estimate { 0 } else { 1 + (at * 31 % 3) };
+                (estimate, 1.0 - f64::from(missed) / 10.0)
+            })
+            .collect();
+        let bins = interval_bins(moments.clone());
+        assert_eq!(bins.len(), BINS);
+        assert!(bins.windows(2).all(|pair| pair[0].edge < pair[1].edge));
+        let inside = moments.iter().filter(|&&(estimate, truth)| {
+            let bin = bins[bins.partition_point(|bin| bin.edge < estimate)];
+            (bin.low..=bin.high).contains(&truth)
+        });
+        let share = inside.count() as f64 / moments.len() as f64;
+        assert!((share - COVERED).abs() < 0.02, "{share}");
+    }
 }
