@@ -12,7 +12,6 @@ mod rows;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use loxia_core::artefact::Existing;
 use loxia_core::{Cancel, Cost, IdTable, NoProgress, Seed, Stop, Stream};
@@ -188,11 +187,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Time of this thread on a processor; where the system does not tell, time on the wall.
+#[cfg(unix)]
 fn processor_seconds() -> f64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let on_processor = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = on_processor.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| START.get_or_init(Instant::now).elapsed().as_secs_f64(), |ns| ns * 1e-9)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+#[cfg(not(unix))]
+fn processor_seconds() -> f64 {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_secs_f64()
 }
 
 fn status_megabytes(field: &str) -> f64 {

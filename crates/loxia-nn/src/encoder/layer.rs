@@ -1,31 +1,19 @@
 //! One layer: attention and feed-forward, each followed by a residual sum and a norm.
 
-use crate::kernels::{Codes, Isa, Weights};
+use crate::kernels::{Codes, Isa, Operand, Weights};
 use crate::memory::{Buffer, Scratch};
 use crate::profile::timed;
 use crate::{Activation, EncoderShape, LayerNorm, LayerWeights, Precision, Profile, Work};
 
 /// Weights of a layer, packed for a kernel.
 pub(super) struct Layer {
-    pub(super) projections: Projections,
+    pub(super) queries: Weights,
+    pub(super) keys_values: Weights,
     attention_output: Weights,
     attention_norm: LayerNorm,
     intermediate: Weights,
     output: Weights,
     output_norm: LayerNorm,
-}
-
-/// The maps to queries, keys and values.
-pub(super) enum Projections {
-    /// Queries, keys and values in one product, where all of them are needed of every token.
-    Together(Weights),
-    /// In the last layer queries are needed of the wanted rows only.
-    Apart {
-        /// Queries.
-        queries: Weights,
-        /// Keys and values.
-        keys_values: Weights,
-    },
 }
 
 /// Memory for a block of rows.
@@ -47,18 +35,11 @@ impl Scratch for BlockScratch {
 
 impl Layer {
     /// Packs weights whose shapes were checked.
-    pub(super) fn new(isa: Isa, precision: Precision, weights: LayerWeights, last: bool) -> Self {
+    pub(super) fn new(isa: Isa, precision: Precision, weights: LayerWeights) -> Self {
         let pack = |maps: &[&crate::Linear]| Weights::new(isa, precision, maps);
-        let projections = if last {
-            Projections::Apart {
-                queries: pack(&[&weights.query]),
-                keys_values: pack(&[&weights.key, &weights.value]),
-            }
-        } else {
-            Projections::Together(pack(&[&weights.query, &weights.key, &weights.value]))
-        };
         Layer {
-            projections,
+            queries: pack(&[&weights.query]),
+            keys_values: pack(&[&weights.key, &weights.value]),
             attention_output: pack(&[&weights.attention_output]),
             attention_norm: weights.attention_norm,
             intermediate: pack(&[&weights.intermediate]),
@@ -105,18 +86,29 @@ impl Run<'_> {
         codes: &mut Codes,
         out: &mut [f32],
     ) {
-        let operand = match weights {
+        let operand = self.operand(rows, weights, codes);
+        timed(self.profile, work, || self.isa.product(operand, weights, activation, out));
+    }
+
+    /// The rows as weights want them.
+    pub(super) fn operand<'a>(
+        self,
+        rows: &'a [f32],
+        weights: &Weights,
+        codes: &'a mut Codes,
+    ) -> Operand<'a> {
+        match weights {
             Weights::F32(_) => weights.operand(self.isa, rows, codes),
             Weights::Int8(_) => {
                 timed(self.profile, Work::Quantisation, || weights.operand(self.isa, rows, codes))
             }
-        };
-        timed(self.profile, work, || self.isa.product(operand, weights, activation, out));
+        }
     }
 
-    /// Queries, keys or values of some rows.
-    pub(super) fn project(self, rows: &[f32], weights: &Weights, codes: &mut Codes, out: &mut [f32]) {
-        self.affine(Work::Projections, rows, weights, Activation::Identity, codes, out);
+    /// Queries, or keys and values, of some rows.
+    pub(super) fn project(self, operand: Operand<'_>, weights: &Weights, out: &mut [f32]) {
+        let plain = Activation::Identity;
+        timed(self.profile, Work::Projections, || self.isa.product(operand, weights, plain, out));
     }
 
     fn add_norm(self, states: &mut [f32], addend: &[f32], norm: &LayerNorm) {

@@ -103,10 +103,8 @@ impl CpuEncoder {
             norm: weights.embedding_norm,
             projection: weights.embedding_projection.as_ref().map(|map| Packed::new(isa, &[map])),
         };
-        let last = weights.layers.len().saturating_sub(1);
         // One layer at a time: each one's plain weights are freed before the next is packed.
-        let layers = weights.layers.into_iter().enumerate();
-        let layers = layers.map(|(index, layer)| Layer::new(isa, precision, layer, index == last)).collect();
+        let layers = weights.layers.into_iter().map(|layer| Layer::new(isa, precision, layer)).collect();
         Ok(CpuEncoder {
             shape,
             kernel,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use super::attend::AttentionPlan;
-use super::layer::{BlockScratch, Projections, Run};
+use super::layer::{BlockScratch, Run};
 use super::{BatchScratch, CpuEncoder};
 use crate::PackedBatch;
 use crate::kernels::Rows;
@@ -192,29 +192,18 @@ impl<'a> Passage<'a> {
     fn project(&self, layer: usize, block: &mut Block<'_>, scratch: &mut BlockScratch) {
         let (run, hidden, rows) = (self.run, self.run.shape.hidden, block.tokens.len());
         let BlockScratch { projected, codes, .. } = scratch;
-        // Keys and values are the last columns of what is projected.
-        let (width, projected) = match &self.encoder.layers[layer].projections {
-            Projections::Together(weights) => {
-                let projected = projected.sized(rows * 3 * hidden);
-                run.project(block.states, weights, codes, projected);
-                let rows = projected.chunks_exact(3 * hidden);
-                for (queries, row) in block.queries.chunks_exact_mut(hidden).zip(rows) {
-                    queries.copy_from_slice(&row[..hidden]);
-                }
-                (3 * hidden, projected)
-            }
-            Projections::Apart { queries, keys_values } => {
-                let projected = projected.sized(rows * 2 * hidden);
-                run.project(block.states, keys_values, codes, projected);
-                run.project(&block.out, queries, codes, &mut block.queries[..block.out.len()]);
-                (2 * hidden, projected)
-            }
-        };
-        let mut shared = self.keys_values[layer % 2].write().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared[block.tokens.start * 2 * hidden..].chunks_exact_mut(2 * hidden);
-        for (keys_values, row) in shared.zip(projected.chunks_exact(width)) {
-            keys_values.copy_from_slice(&row[width - 2 * hidden..]);
+        let weights = &self.encoder.layers[layer];
+        let projected = projected.sized(rows * 2 * hidden);
+        let operand = run.operand(block.states, &weights.keys_values, codes);
+        run.project(operand, &weights.keys_values, projected);
+        if layer + 1 < self.encoder.layers.len() {
+            run.project(operand, &weights.queries, block.queries);
+        } else {
+            let operand = run.operand(&block.out, &weights.queries, codes);
+            run.project(operand, &weights.queries, &mut block.queries[..block.out.len()]);
         }
+        let mut shared = self.keys_values[layer % 2].write().unwrap_or_else(PoisonError::into_inner);
+        shared[block.tokens.start * 2 * hidden..][..projected.len()].copy_from_slice(projected);
     }
 
     /// Attention of a block's rows in a layer, into the scratch memory.

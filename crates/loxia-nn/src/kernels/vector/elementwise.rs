@@ -4,19 +4,43 @@ use super::Simd;
 use crate::Activation;
 use crate::kernels::math;
 
+/// Rows that go through a formula together, step by step: one after the other, each step would wait for the one
+/// before it.
+const TOGETHER: usize = 3;
+
 /// A function of one value, lane by lane.
 pub(super) trait Map: Copy {
     /// The function; implementations are `inline(always)`.
     fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector;
+
+    /// The function of some vectors, the same for each.
+    #[inline(always)]
+    fn of_all<S: Simd, const N: usize>(self, simd: S, mut x: [S::Vector; N]) -> [S::Vector; N] {
+        for x in &mut x {
+            *x = self.of(simd, *x);
+        }
+        x
+    }
 }
 
 #[inline(always)]
-fn polynomial<S: Simd, const N: usize>(simd: S, coefficients: [f32; N], x: S::Vector) -> S::Vector {
-    let mut sum = simd.splat(coefficients[N - 1]);
-    for power in (0..N - 1).rev() {
-        sum = simd.mul_add(sum, x, simd.splat(coefficients[power]));
+fn polynomial<S: Simd, const TERMS: usize>(simd: S, coefficients: [f32; TERMS], x: S::Vector) -> S::Vector {
+    polynomials(simd, coefficients, [x])[0]
+}
+
+#[inline(always)]
+fn polynomials<S: Simd, const TERMS: usize, const N: usize>(
+    simd: S,
+    coefficients: [f32; TERMS],
+    x: [S::Vector; N],
+) -> [S::Vector; N] {
+    let mut sums = [simd.splat(coefficients[TERMS - 1]); N];
+    for power in (0..TERMS - 1).rev() {
+        for (sum, &x) in sums.iter_mut().zip(&x) {
+            *sum = simd.mul_add(*sum, x, simd.splat(coefficients[power]));
+        }
     }
-    sum
+    sums
 }
 
 #[inline(always)]
@@ -86,15 +110,27 @@ struct GeluErf;
 impl Map for GeluErf {
     #[inline(always)]
     fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
-        let reach = simd.splat(math::PHI_REACH);
-        // The constants come first, so that NaN comes out of both.
-        let z = simd.min(reach, simd.max(simd.splat(-math::PHI_REACH), x));
-        let square = simd.mul(z, z);
-        let above = simd.mul(z, polynomial(simd, math::PHI_ABOVE, square));
-        let above_half = simd.div(above, polynomial(simd, math::PHI_BELOW, square));
-        let half = simd.splat(0.5);
-        let above_half = simd.min(half, simd.max(simd.splat(-0.5), above_half));
-        simd.mul(x, simd.add(half, above_half))
+        self.of_all(simd, [x])[0]
+    }
+
+    #[inline(always)]
+    fn of_all<S: Simd, const N: usize>(self, simd: S, mut x: [S::Vector; N]) -> [S::Vector; N] {
+        let (reach, half) = (simd.splat(math::PHI_REACH), simd.splat(0.5));
+        let mut z = x;
+        let mut squares = x;
+        for (z, square) in z.iter_mut().zip(&mut squares) {
+            // The constants come first, so that NaN comes out of both.
+            *z = simd.min(reach, simd.max(simd.splat(-math::PHI_REACH), *z));
+            *square = simd.mul(*z, *z);
+        }
+        let above = polynomials(simd, math::PHI_ABOVE, squares);
+        let below = polynomials(simd, math::PHI_BELOW, squares);
+        for (index, x) in x.iter_mut().enumerate() {
+            let above_half = simd.div(simd.mul(z[index], above[index]), below[index]);
+            let above_half = simd.min(half, simd.max(simd.splat(-0.5), above_half));
+            *x = simd.mul(*x, simd.add(half, above_half));
+        }
+        x
     }
 }
 
@@ -166,15 +202,40 @@ fn each<S: Simd>(
     row_width: usize,
     columns: std::ops::Range<usize>,
 ) {
-    for row in data.chunks_exact_mut(row_width) {
-        // Whole vectors by themselves: of them nobody need ask how long they are.
-        let mut vectors = row[columns.clone()].chunks_exact_mut(S::LANES);
-        for values in &mut vectors {
-            let mapped = map.of(simd, simd.read(values));
-            simd.write(values, mapped);
+    let mut groups = data.chunks_exact_mut(TOGETHER * row_width);
+    for rows in &mut groups {
+        each_of::<S, TOGETHER>(simd, map, rows, row_width, columns.clone());
+    }
+    for row in groups.into_remainder().chunks_exact_mut(row_width) {
+        each_of::<S, 1>(simd, map, row, row_width, columns.clone());
+    }
+}
+
+/// The same for `N` rows.
+#[inline(always)]
+fn each_of<S: Simd, const N: usize>(
+    simd: S,
+    map: impl Map,
+    rows: &mut [f32],
+    row_width: usize,
+    columns: std::ops::Range<usize>,
+) {
+    assert!(columns.end <= row_width && rows.len() >= N * row_width);
+    let whole = columns.len() - columns.len() % S::LANES;
+    for column in (columns.start..columns.start + whole).step_by(S::LANES) {
+        let mut values = [simd.splat(0.0); N];
+        for (row, value) in values.iter_mut().enumerate() {
+            // SAFETY: row < N, and a whole vector of the row's columns is left: the assertion covers both.
+            *value = unsafe { simd.load(rows.as_ptr().add(row * row_width + column)) };
         }
-        let rest = vectors.into_remainder();
-        if !rest.is_empty() {
+        for (row, value) in map.of_all(simd, values).into_iter().enumerate() {
+            // SAFETY: as for reading.
+            unsafe { simd.store(rows.as_mut_ptr().add(row * row_width + column), value) };
+        }
+    }
+    if whole < columns.len() {
+        for row in rows.chunks_exact_mut(row_width) {
+            let rest = &mut row[columns.start + whole..columns.end];
             let mapped = map.of(simd, simd.read(rest));
             simd.write(rest, mapped);
         }

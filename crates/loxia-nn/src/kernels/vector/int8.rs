@@ -24,67 +24,126 @@ impl Task for Quantise<'_> {
         let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
         let (mixing, mixed) = (Mixing::of(inputs), codes.mixed.sized(inputs));
         for (row, values) in input.chunks_exact(inputs).enumerate() {
-            let values = if mixing.is_none() { values } else { mix(simd, mixing, values, mixed) };
-            let coding = coding_of(simd, values);
+            let mut bounds = Bounds::new(simd);
+            let values = if mixing.is_none() {
+                bounds.hold_all(simd, values);
+                values
+            } else {
+                mix(simd, mixing, values, mixed, &mut bounds);
+                &*mixed
+            };
+            let coding = bounds.coding(simd);
             (scales[row], zeros[row]) = (coding.scale, coding.zero);
             encode(simd, values, coding, &mut words[row * width..][..width]);
         }
     }
 }
 
-/// Mixes a row into another one, in passes over three, two or one of the powers of two.
+/// Between what values lie, lane by lane.
+struct Bounds<S: Simd> {
+    low: S::Vector,
+    high: S::Vector,
+    /// 0 for every number; NaN, and for ever, after an infinity or a NaN.
+    residue: S::Vector,
+}
+
+impl<S: Simd> Bounds<S> {
+    #[inline(always)]
+    fn new(simd: S) -> Self {
+        let zero = simd.splat(0.0);
+        Bounds { low: zero, high: zero, residue: zero }
+    }
+
+    #[inline(always)]
+    fn hold(&mut self, simd: S, x: S::Vector) {
+        self.low = simd.min(self.low, x);
+        self.high = simd.max(self.high, x);
+        self.residue = simd.mul_add(x, simd.splat(0.0), self.residue);
+    }
+
+    #[inline(always)]
+    fn hold_all(&mut self, simd: S, values: &[f32]) {
+        for values in values.chunks(S::LANES) {
+            self.hold(simd, simd.read(values));
+        }
+    }
+
+    #[inline(always)]
+    fn coding(&self, simd: S) -> Coding {
+        let smallest = -simd.largest(simd.sub(simd.splat(0.0), self.low));
+        let finite = simd.sum(self.residue) == 0.0;
+        Coding::of_range(S::REACH.top, smallest, simd.largest(self.high), finite)
+    }
+}
+
+/// Mixes a row into another one, in passes over three, two or one of the powers of two, and looks for the bounds
+/// of what comes out.
 #[inline(always)]
-fn mix<'a, S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &'a mut [f32]) -> &'a [f32] {
-    mixed.copy_from_slice(row);
+fn mix<S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &mut [f32], bounds: &mut Bounds<S>) {
+    if mixing.groups == 1 {
+        mixed.copy_from_slice(row);
+    }
     let (mut stride, mut left) = (GROUP, mixing.groups);
     while left > 1 {
+        let source = (stride == GROUP).then_some(row);
         let radix = match left {
-            2 => 2,
-            4 => 4,
-            _ => 8,
+            2 => butterflies::<S, 2>(simd, stride, source, mixed),
+            4 => butterflies::<S, 4>(simd, stride, source, mixed),
+            _ => butterflies::<S, 8>(simd, stride, source, mixed),
         };
-        for block in mixed.chunks_exact_mut(radix * stride) {
-            match radix {
-                2 => butterflies::<S, 2>(simd, stride, block),
-                4 => butterflies::<S, 4>(simd, stride, block),
-                _ => butterflies::<S, 8>(simd, stride, block),
-            }
-        }
         stride *= radix;
         left /= radix;
     }
-    if mixing.thirds {
-        let (first, rest) = mixed.split_at_mut(row.len() / 3);
-        let (second, third) = rest.split_at_mut(row.len() / 3);
-        let parts = first.chunks_exact_mut(S::LANES).zip(second.chunks_exact_mut(S::LANES));
-        for ((a, b), c) in parts.zip(third.chunks_exact_mut(S::LANES)) {
-            let [x, y, z] = [&*a, &*b, &*c].map(|part| simd.read(part));
-            let shift = simd.mul(simd.add(simd.add(x, y), z), simd.splat(TWO_THIRDS));
-            simd.write(a, simd.sub(x, shift));
-            simd.write(b, simd.sub(y, shift));
-            simd.write(c, simd.sub(z, shift));
+    if !mixing.thirds {
+        return bounds.hold_all(simd, mixed);
+    }
+    let (first, rest) = mixed.split_at_mut(row.len() / 3);
+    let (second, third) = rest.split_at_mut(row.len() / 3);
+    let parts = first.chunks_exact_mut(S::LANES).zip(second.chunks_exact_mut(S::LANES));
+    for ((a, b), c) in parts.zip(third.chunks_exact_mut(S::LANES)) {
+        let values = [&*a, &*b, &*c].map(|part| simd.read(part));
+        let sum = simd.add(simd.add(values[0], values[1]), values[2]);
+        let shift = simd.mul(sum, simd.splat(TWO_THIRDS));
+        for (part, value) in [a, b, c].into_iter().zip(values) {
+            let value = simd.sub(value, shift);
+            bounds.hold(simd, value);
+            simd.write(part, value);
         }
     }
-    mixed
 }
 
-/// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart.
+/// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart, of `source` or else in place;
+/// returns the radix.
 #[inline(always)]
-fn butterflies<S: Simd, const RADIX: usize>(simd: S, stride: usize, block: &mut [f32]) {
-    assert!(block.len() >= RADIX * stride && stride.is_multiple_of(S::LANES));
-    let block = block.as_mut_ptr();
-    for at in (0..stride).step_by(S::LANES) {
-        // SAFETY: index < RADIX and at + LANES <= stride, which divides into vectors: the assertion covers both.
-        let mut values: [S::Vector; RADIX] =
-            std::array::from_fn(|index| unsafe { simd.load(block.add(index * stride + at)) });
-        apart::<S, RADIX, 1>(simd, &mut values);
-        apart::<S, RADIX, 2>(simd, &mut values);
-        apart::<S, RADIX, 4>(simd, &mut values);
-        for (index, &value) in values.iter().enumerate() {
-            // SAFETY: as for reading.
-            unsafe { simd.store(block.add(index * stride + at), value) };
+fn butterflies<S: Simd, const RADIX: usize>(
+    simd: S,
+    stride: usize,
+    source: Option<&[f32]>,
+    mixed: &mut [f32],
+) -> usize {
+    let block = RADIX * stride;
+    assert!(mixed.len().is_multiple_of(block) && stride.is_multiple_of(S::LANES));
+    assert!(source.is_none_or(|source| source.len() >= mixed.len()));
+    let to = mixed.as_mut_ptr();
+    let from = source.map_or(to.cast_const(), <[f32]>::as_ptr);
+    for first in (0..mixed.len()).step_by(block) {
+        for at in (first..first + stride).step_by(S::LANES) {
+            let mut values = [simd.splat(0.0); RADIX];
+            for (index, value) in values.iter_mut().enumerate() {
+                // SAFETY: index < RADIX and at + LANES <= first + stride, which divides into vectors: a block ends
+                // within the row, and both have its length.
+                *value = unsafe { simd.load(from.add(index * stride + at)) };
+            }
+            apart::<S, RADIX, 1>(simd, &mut values);
+            apart::<S, RADIX, 2>(simd, &mut values);
+            apart::<S, RADIX, 4>(simd, &mut values);
+            for (index, &value) in values.iter().enumerate() {
+                // SAFETY: as for reading.
+                unsafe { simd.store(to.add(index * stride + at), value) };
+            }
         }
     }
+    RADIX
 }
 
 /// Sums and differences of the values `APART` from each other.
@@ -96,21 +155,6 @@ fn apart<S: Simd, const RADIX: usize, const APART: usize>(simd: S, values: &mut 
             (values[index], values[index + APART]) = (simd.add(a, b), simd.sub(a, b));
         }
     }
-}
-
-#[inline(always)]
-fn coding_of<S: Simd>(simd: S, values: &[f32]) -> Coding {
-    let zero = simd.splat(0.0);
-    let (mut low, mut high, mut residue) = (zero, zero, zero);
-    for values in values.chunks(S::LANES) {
-        let x = simd.read(values);
-        low = simd.min(low, x);
-        high = simd.max(high, x);
-        // 0 for every number; NaN, and for ever, after an infinity or a NaN.
-        residue = simd.mul_add(x, zero, residue);
-    }
-    let smallest = -simd.largest(simd.sub(zero, low));
-    Coding::of_range(S::REACH.top, smallest, simd.largest(high), simd.sum(residue) == 0.0)
 }
 
 #[inline(always)]
