@@ -91,12 +91,7 @@ impl Run<'_> {
     }
 
     /// The rows as weights want them.
-    pub(super) fn operand<'a>(
-        self,
-        rows: &'a [f32],
-        weights: &Weights,
-        codes: &'a mut Codes,
-    ) -> Operand<'a> {
+    pub(super) fn operand<'a>(self, rows: &'a [f32], weights: &Weights, codes: &'a mut Codes) -> Operand<'a> {
         match weights {
             Weights::F32(_) => weights.operand(self.isa, rows, codes),
             Weights::Int8(_) => {

@@ -14,6 +14,8 @@ const VECTORS: usize = 2;
 /// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
 const AHEAD: usize = 4096;
 const LINE: usize = 64;
+/// Vectors of a row in one turn of the inner loop: enough that it does not matter where the loop lies in memory.
+const STEP: usize = 4;
 
 /// Whether this machine has what the kernels need.
 pub(super) fn available() -> bool {
@@ -94,6 +96,14 @@ pub(super) fn cross_dots<T: Stored>(
         let last_name = names.len() - 1;
         let row = |i: usize| &rows[names[i.min(last_name)] as usize * width..][..width];
         let four = [row(0), row(1), row(2), row(3)];
+        // The next ones come from anywhere, and there is time to fetch them.
+        for &name in named.iter().skip((tile + 1) * ROWS).take(ROWS) {
+            let row = &rows[name as usize * width..][..width];
+            for offset in (0..size_of_val(row)).step_by(LINE) {
+                // SAFETY: the offset lies within the row.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().cast::<i8>().add(offset)) };
+            }
+        }
         for first in (0..count).step_by(VECTORS) {
             let last = (count - first).min(VECTORS) - 1;
             let vector = |i: usize| &vectors[(first + i.min(last)) * width..][..width];
@@ -115,21 +125,16 @@ fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]
     let width = rows[0].len();
     let whole = width - width % LANES;
     let mut sums = [[_mm256_setzero_ps(); ROWS]; V];
-    for at in (0..whole).step_by(LANES) {
-        // SAFETY: the machine has what this function needs, which is what `load` needs; all rows and
-        // vectors are as wide, and `at` is a whole step below their width.
-        unsafe {
-            let mut x = [_mm256_setzero_ps(); V];
-            for vector in 0..V {
-                x[vector] = f32::load(&*vectors[vector].as_ptr().add(at).cast());
-            }
-            for row in 0..ROWS {
-                let values = T::load(&*rows[row].as_ptr().add(at).cast());
-                for vector in 0..V {
-                    sums[vector][row] = _mm256_fmadd_ps(values, x[vector], sums[vector][row]);
-                }
-            }
+    let stepped = whole - whole % (STEP * LANES);
+    for first in (0..stepped).step_by(STEP * LANES) {
+        for step in 0..STEP {
+            // SAFETY: all rows and vectors are as wide, and this is a whole step below their width.
+            unsafe { add_step(first + step * LANES, rows, vectors, &mut sums) };
         }
+    }
+    for at in (stepped..whole).step_by(LANES) {
+        // SAFETY: as above.
+        unsafe { add_step(at, rows, vectors, &mut sums) };
     }
     if whole < width {
         for vector in 0..V {
@@ -151,6 +156,35 @@ fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]
         unsafe { _mm_storeu_ps(out[vector].as_mut_ptr(), _mm_hadd_ps(pairs.0, pairs.1)) };
     }
     out
+}
+
+/// Adds the products of eight numbers from `at` on.
+///
+/// # Safety
+/// All rows and vectors must be at least `at + LANES` long.
+#[allow(clippy::needless_range_loop)]
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn add_step<T: Stored, const V: usize>(
+    at: usize,
+    rows: [&[T]; ROWS],
+    vectors: [&[f32]; V],
+    sums: &mut [[__m256; ROWS]; V],
+) {
+    // SAFETY: the machine has what this function needs, which is what `load` needs; the caller vouches for the
+    // lengths.
+    unsafe {
+        let mut x = [_mm256_setzero_ps(); V];
+        for vector in 0..V {
+            x[vector] = f32::load(&*vectors[vector].as_ptr().add(at).cast());
+        }
+        for row in 0..ROWS {
+            let values = T::load(&*rows[row].as_ptr().add(at).cast());
+            for vector in 0..V {
+                sums[vector][row] = _mm256_fmadd_ps(values, x[vector], sums[vector][row]);
+            }
+        }
+    }
 }
 
 #[inline]
