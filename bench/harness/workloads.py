@@ -76,7 +76,7 @@ def encoder_workloads(words, quick, smoke):
         Workload("base_256", "base_cross", long(2, fewer, True), sizes(1, 2, 4)),
         Workload("minilm_mixed_padded", "cross", mixed, sizes(16, 32, 64)),
         Workload("minilm_mixed_bucketed", "cross", mixed, sizes(4, 8, 16), order="sorted"),
-        Workload("minilm_1x128", "cross", pair, sizes(1), repeat=4 if quick else 16),
+        Workload("minilm_1x128", "cross", pair, sizes(1), repeat=16),
         Workload("minilm_40", "cross", pairs, sizes(16, 32, 64)),
         Workload("minilm_256_embed", "minilm", long(1, few, False), sizes(4, 8, 16)),
         Workload("base_256_embed", "base", long(2, fewer, False), sizes(1, 2, 4)),

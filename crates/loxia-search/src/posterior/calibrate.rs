@@ -37,8 +37,8 @@ const LEAST_ROWS: usize = 10;
 /// Costs that part the groups in which intervals are made, and bins of each.
 const COST_GROUPS: [usize; 3] = [80, 180, 300];
 const BINS: usize = 12;
-/// A little above 90 %: the shortest interval of a sample flatters itself.
-const COVERED: f64 = 0.91;
+/// What intervals hold.
+const COVERED: f64 = 0.9;
 /// How much more or less than that a bin holds at most, to make up for others.
 const MADE_UP: f64 = 0.05;
 /// Targets for which a stopping point is kept.

@@ -19,7 +19,7 @@
 //! **Items that come later** ([`extend`]) get their numbers from their anchor scores, without a new fit.
 //!
 //! A search over N items with rank r and cost c reads N (d + 200) half-precision numbers for the prior
-//! and N r for a scan, and does about 1500 c (r + 128 + c/2) multiplications on the shortlist.
+//! and N r for a scan, and does about 2000 c (r + 128 + c/2) multiplications on the shortlist.
 
 mod calibrate;
 mod choose;

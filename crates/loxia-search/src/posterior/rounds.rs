@@ -24,7 +24,7 @@ const SCANS: usize = 2;
 const HOPEFUL_SHORTLISTS: usize = 4;
 const HOPEFUL_SHARE: usize = 8;
 /// Least length of the shortlist, where the settings allow it.
-const LEAST_LISTED: usize = 1500;
+const LEAST_LISTED: usize = 2000;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
 
@@ -190,7 +190,7 @@ impl<'a> Rounds<'a> {
         // Only one batch is chosen from the first.
         let last = self.batches >= SCANS || self.scans_always();
         let length =
-            if last { self.first_batch.saturating_mul(75).max(LEAST_LISTED) } else { MOST_PROMISING };
+            if last { self.first_batch.saturating_mul(100).max(LEAST_LISTED) } else { MOST_PROMISING };
         let length = length.min(self.settings().shortlist).max(count.saturating_mul(2));
         let best = match &self.hopeful {
             Some(hopeful) if ledger.evidence().len() + length <= hopeful.len() => {
