@@ -50,19 +50,24 @@ impl Stored for f32 {
     }
 }
 
+/// Asks for values that will be read soon.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn fetch<T>(values: &[T]) {
+    for offset in (0..size_of_val(values)).step_by(LINE) {
+        // SAFETY: the offset lies within the values.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().add(offset)) };
+    }
+}
+
 /// The dot product of each row with `x`. The last tile repeats its last row to be full: so every row goes
 /// the same way.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
-    let (width, bytes) = (x.len(), std::mem::size_of_val(rows));
-    let tile_bytes = ROWS * width * size_of::<T>();
-    let start = rows.as_ptr().cast::<i8>();
+    let width = x.len();
     for (tile, sums) in out.chunks_mut(ROWS).enumerate() {
-        let ahead = tile * tile_bytes + AHEAD;
-        for offset in (ahead..(ahead + tile_bytes).min(bytes)).step_by(LINE) {
-            // SAFETY: the offset lies within the rows.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
-        }
+        let ahead = (tile * ROWS * width + AHEAD / size_of::<T>()).min(rows.len());
+        fetch(&rows[ahead..(ahead + ROWS * width).min(rows.len())]);
         let (first, last) = (tile * ROWS, sums.len() - 1);
         let row = |i: usize| &rows[(first + i.min(last)) * width..][..width];
         let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x]);
@@ -98,11 +103,7 @@ pub(super) fn cross_dots<T: Stored>(
         let four = [row(0), row(1), row(2), row(3)];
         // The next ones come from anywhere, and there is time to fetch them.
         for &name in named.iter().skip((tile + 1) * ROWS).take(ROWS) {
-            let row = &rows[name as usize * width..][..width];
-            for offset in (0..size_of_val(row)).step_by(LINE) {
-                // SAFETY: the offset lies within the row.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().cast::<i8>().add(offset)) };
-            }
+            fetch(&rows[name as usize * width..][..width]);
         }
         for first in (0..count).step_by(VECTORS) {
             let last = (count - first).min(VECTORS) - 1;
