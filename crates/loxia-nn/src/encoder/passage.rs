@@ -1,16 +1,18 @@
 //! A batch's way through the layers, in blocks of rows that any number of threads take.
 //!
 //! Stage 0 of a block makes its embeddings, stage n takes it through layer n - 1; every stage but the last ends
-//! with the queries, keys and values that the next layer needs. Only attention looks beyond a block, at the keys
-//! and values of the stage before, so threads wait for one another once a layer. Two copies of keys and values
+//! with the keys, values and queries that the next layer needs. Only attention looks beyond a block, at the keys
+//! and values of the stage before, so threads wait for one another once a layer; queries are made after a block
+//! has told that its keys and values are there, which leaves time for others to come up. Two copies of keys and values
 //! take turns: nobody writes the one that others still read.
 //!
-//! Tasks are claimed in the order of their stages. What a claimed task waits for is therefore done, or in the
-//! hands of a thread that waits only for earlier ones: no number of threads, one included, gets stuck.
+//! A thread claims tasks stage by stage, its own blocks first, whose numbers are in its caches, then those that
+//! others have not come to. What a claimed task waits for is therefore done, or in the hands of a thread that waits
+//! only for earlier ones: no number of threads, one included, gets stuck.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 
 use super::attend::AttentionPlan;
 use super::layer::{BlockScratch, Run};
@@ -35,9 +37,9 @@ pub(super) struct Passage<'a> {
     blocks: Vec<Mutex<Block<'a>>>,
     /// Keys and values of all tokens, `[tokens][2 · hidden]`: of even and of odd stages.
     keys_values: [RwLock<&'a mut [f32]>; 2],
-    /// The next task: stage times number of blocks, plus block.
-    next: AtomicUsize,
-    /// Blocks that have ended each stage.
+    /// Which tasks are claimed: stage times number of blocks, plus block.
+    claimed: Vec<AtomicBool>,
+    /// Blocks that have done what others need of each stage.
     ended: Vec<AtomicUsize>,
 }
 
@@ -83,27 +85,29 @@ impl<'a> Passage<'a> {
             blocks[block].wanted.push((row, place));
         }
         let keys_values = keys_values.each_mut().map(|part| RwLock::new(part.sized(tokens * 2 * hidden)));
+        let stages = encoder.layers.len() + 1;
         Passage {
             encoder,
             run,
             batch,
+            claimed: (0..stages * blocks.len()).map(|_| AtomicBool::new(false)).collect(),
             blocks: blocks.into_iter().map(Mutex::new).collect(),
             keys_values,
-            next: AtomicUsize::new(0),
-            ended: (0..=encoder.layers.len()).map(|_| AtomicUsize::new(0)).collect(),
+            ended: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
     /// Runs all stages on the threads it was laid out for.
     pub(super) fn finish(&self) {
-        if self.run.threads == 1 || self.blocks.len() == 1 {
-            return self.work();
+        let threads = self.run.threads.min(self.blocks.len());
+        if threads <= 1 {
+            return self.work(0);
         }
         rayon::scope(|scope| {
-            for _ in 1..self.run.threads.min(self.blocks.len()) {
-                scope.spawn(|_| self.work());
+            for thread in 1..threads {
+                scope.spawn(move |_| self.work(thread * self.blocks.len() / threads));
             }
-            self.work();
+            self.work(0);
         });
     }
 
@@ -114,7 +118,7 @@ impl<'a> Passage<'a> {
             let mut states = Vec::with_capacity(self.batch.tokens() * self.run.shape.hidden);
             for block in &self.blocks {
                 let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
-                self.take(stage, &mut block);
+                self.take(stage, &mut block, None);
                 let last = stage + 1 == self.ended.len();
                 states.extend_from_slice(if last { &block.out } else { &*block.states });
             }
@@ -133,25 +137,29 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// Takes tasks until there are none.
-    fn work(&self) {
+    /// Takes tasks until there are none, in each stage from block `home` on.
+    fn work(&self, home: usize) {
         let count = self.blocks.len();
-        loop {
-            let task = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(ended) = self.ended.get(task / count) else { return };
-            if let Some(before) = (task / count).checked_sub(1) {
-                wait_for(&self.ended[before], count);
+        for (stage, ended) in self.ended.iter().enumerate() {
+            for block in (home..count).chain(0..home) {
+                let claimed = &self.claimed[stage * count + block];
+                if claimed.load(Ordering::Relaxed) || claimed.swap(true, Ordering::Relaxed) {
+                    continue;
+                }
+                if let Some(before) = stage.checked_sub(1) {
+                    wait_for(&self.ended[before], count);
+                }
+                // Counts when dropped, so that a panic here does not leave others waiting.
+                let ended = Some(Count(ended));
+                // A block that panicked makes the whole pass panic in the end.
+                let mut block = self.blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
+                self.take(stage, &mut block, ended);
             }
-            // Counts when dropped, so that a panic here does not leave others waiting.
-            let _ended = Count(ended);
-            // A block that panicked makes the whole pass panic in the end.
-            let mut block = self.blocks[task % count].lock().unwrap_or_else(PoisonError::into_inner);
-            self.take(task / count, &mut block);
         }
     }
 
-    /// One stage of one block.
-    fn take(&self, stage: usize, block: &mut Block<'_>) {
+    /// One stage of one block; `ended` is dropped when others may go on.
+    fn take(&self, stage: usize, block: &mut Block<'_>, ended: Option<Count<'_>>) {
         let (encoder, run) = (self.encoder, self.run);
         let depth = encoder.layers.len();
         encoder.blocks.with(|scratch| {
@@ -167,7 +175,7 @@ impl<'a> Passage<'a> {
                 self.keep_wanted(block);
             }
             if stage < depth {
-                self.project(stage, block, scratch);
+                self.project(stage, block, scratch, ended);
             }
         });
     }
@@ -188,22 +196,30 @@ impl<'a> Passage<'a> {
         block.attention = AttentionPlan::new(self.batch, tokens);
     }
 
-    /// Queries, keys and values of a block for a layer.
-    fn project(&self, layer: usize, block: &mut Block<'_>, scratch: &mut BlockScratch) {
+    /// Keys and values of a block for a layer, then its queries.
+    fn project(
+        &self,
+        layer: usize,
+        block: &mut Block<'_>,
+        scratch: &mut BlockScratch,
+        ended: Option<Count<'_>>,
+    ) {
         let (run, hidden, rows) = (self.run, self.run.shape.hidden, block.tokens.len());
         let BlockScratch { projected, codes, .. } = scratch;
         let weights = &self.encoder.layers[layer];
         let projected = projected.sized(rows * 2 * hidden);
         let operand = run.operand(block.states, &weights.keys_values, codes);
         run.project(operand, &weights.keys_values, projected);
+        let mut shared = soon_free(&self.keys_values[layer % 2]);
+        shared[block.tokens.start * 2 * hidden..][..projected.len()].copy_from_slice(projected);
+        drop(shared);
+        drop(ended);
         if layer + 1 < self.encoder.layers.len() {
             run.project(operand, &weights.queries, block.queries);
         } else {
             let operand = run.operand(&block.out, &weights.queries, codes);
             run.project(operand, &weights.queries, &mut block.queries[..block.out.len()]);
         }
-        let mut shared = self.keys_values[layer % 2].write().unwrap_or_else(PoisonError::into_inner);
-        shared[block.tokens.start * 2 * hidden..][..projected.len()].copy_from_slice(projected);
     }
 
     /// Attention of a block's rows in a layer, into the scratch memory.
@@ -226,15 +242,32 @@ fn block_ends(tokens: usize, threads: usize) -> Vec<usize> {
     (1..=count).map(|block| tokens * block / count).collect()
 }
 
+/// Locks what others hold only while they copy a block: going to sleep would take longer than that.
+fn soon_free<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    let mut looks = 0;
+    loop {
+        match lock.try_write() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(error)) => return error.into_inner(),
+            Err(TryLockError::WouldBlock) => pause(&mut looks),
+        }
+    }
+}
+
 fn wait_for(counter: &AtomicUsize, count: usize) {
     let mut looks = 0;
     while counter.load(Ordering::Acquire) < count {
-        looks += 1;
-        if looks % SPINS == 0 {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
+        pause(&mut looks);
+    }
+}
+
+/// Between two looks: mostly nothing, now and then the processor is offered to others.
+fn pause(looks: &mut usize) {
+    *looks += 1;
+    if looks.is_multiple_of(SPINS) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
     }
 }
 
