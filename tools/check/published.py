@@ -1,9 +1,10 @@
-"""The published methods against a plain numpy script: published.py LOXIA SCORES_DIR BASELINES [WORLD ...]
+"""The methods against plain numpy scripts: published.py LOXIA SCORES_DIR BASELINES REFERENCE [WORLD ...]
 
-Needs numpy. BASELINES is search-baselines.py, SCORES_DIR holds the npy files of wordnet-scores. Both sides search the
-same rows with 5 rounds; their mean recalls over k = 10, 50, 100 and 50, 100, 200, 500 pairs may be 0.015 apart. The
+Needs numpy and scipy. BASELINES is search-baselines.py, REFERENCE search-method.py, SCORES_DIR holds the npy files of
+wordnet-scores. Both sides of the published methods search the same rows with 5 rounds; their mean recalls over k = 10, 50, 100 and 50, 100, 200, 500 pairs may be 0.015 apart. The
 script draws ANNCUR's anchor items once; here its own functions are given five draws, to choose the split and to be
-averaged, for that is what `loxia eval knn` does. Exits with 1 if a method is further away.
+averaged, for that is what `loxia eval knn` does. posterior, with 10 rounds, may be 0.005 below its reference. Exits
+with 1 if a method is further away.
 """
 
 import importlib.util
@@ -16,6 +17,7 @@ import numpy as np
 
 WORLDS = {"emb.noun.artifact": 200, "emb.verb.motion": 500, "cls.verb.motion": 500}
 ANCHORS, ROUNDS, DRAWS, APART = 500, 5, 5, 0.015
+POSTERIOR_ROUNDS, BELOW = 10, 0.005
 COSTS, SPLITS = (50, 100, 200, 500), (0.2, 0.35, 0.5, 0.65, 0.8)
 # Our name, and how the script's line begins.
 NAMES = {
@@ -28,11 +30,10 @@ NAMES = {
 }
 
 
-def ours(loxia, matrix, items, queries, rows):
-    methods = ",".join(["anncur", *NAMES])
+def ours(loxia, matrix, items, queries, rows, methods, rounds):
     command = [loxia, "eval", "knn", "--scores", matrix, "--item-vectors", items, "--query-vectors", queries]
-    command += ["--anchors", f"0..{ANCHORS}", "--test", f"{ANCHORS}..{ANCHORS + rows}", "--rounds", str(ROUNDS)]
-    command += ["--methods", methods, "--k", "10,50,100", "--cost", ",".join(map(str, COSTS)), "--json"]
+    command += ["--anchors", f"0..{ANCHORS}", "--test", f"{ANCHORS}..{ANCHORS + rows}", "--rounds", str(rounds)]
+    command += ["--methods", ",".join(methods), "--k", "10,50,100", "--cost", ",".join(map(str, COSTS)), "--json"]
     found = {}
     for row in json.loads(subprocess.run(command, capture_output=True, check=True).stdout):
         found.setdefault(row["method"], []).append(row["recall"])
@@ -63,7 +64,7 @@ def anncur(script, scores, rows):
 
 
 def main():
-    loxia, directory, baselines, *wanted = sys.argv[1:]
+    loxia, directory, baselines, reference, *wanted = sys.argv[1:]
     specification = importlib.util.spec_from_file_location("baselines", baselines)
     script = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(script)
@@ -72,8 +73,9 @@ def main():
         name = world.split(".", 1)[1]
         files = [f"{directory}/{world}.npy"] + [f"{directory}/dual.{name}.{side}.npy" for side in ("items", "queries")]
         matrix, items, queries = files
-        found = ours(loxia, matrix, items, queries, WORLDS[world])
-        command = [sys.executable, baselines, matrix, queries, items, str(ANCHORS), str(WORLDS[world])]
+        rows = str(WORLDS[world])
+        found = ours(loxia, matrix, items, queries, WORLDS[world], ["anncur", *NAMES], ROUNDS)
+        command = [sys.executable, baselines, matrix, queries, items, str(ANCHORS), rows]
         printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
         expected = {"anncur": anncur(script, np.load(matrix), WORLDS[world])}
         for method, start in NAMES.items():
@@ -84,6 +86,14 @@ def main():
             near = abs(found[method] - value) <= APART
             good &= near
             print(f"  {method:<14} ours {found[method]:.4f}   script {value:.4f}   {'ok' if near else 'APART'}", flush=True)
+        own = ours(loxia, matrix, items, queries, WORLDS[world], ["posterior"], POSTERIOR_ROUNDS)["posterior"]
+        command = [sys.executable, reference, matrix, queries, items, str(ANCHORS), "--rows", rows]
+        printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+        line = next(line for line in printed.splitlines() if line.startswith(f"posterior, {POSTERIOR_ROUNDS} rounds"))
+        value = float(re.search(r"m12 ([0-9.]+)", line)[1])
+        near = own >= value - BELOW
+        good &= near
+        print(f"  {'posterior':<14} ours {own:.4f}   script {value:.4f}   {'ok' if near else 'BELOW'}, {POSTERIOR_ROUNDS} rounds", flush=True)
     return 0 if good else 1
 
 

@@ -3,7 +3,7 @@ python3 tools/check/search_bars.py LOXIA SCORES_DIR WORLDS_DIR [CHECK ...]
 
 SCORES_DIR holds the npy files that data/wordnet-scores/unpack.py writes, WORLDS_DIR is data/wordnet-worlds. Every check
 runs `loxia eval knn` and prints the mean recall over k = 10, 50, 100 and 50, 100, 200, 500 pairs of each method, or
-how near the recall estimate is, and whether the bar is reached. Exits with 1 if one is not. With names of checks, only
+how near the recall estimate is and what recall targets reach, and whether the bar is reached. Exits with 1 if one is not. With names of checks, only
 those.
 """
 
@@ -22,7 +22,7 @@ CHECKS = {
     "artifact-no-vectors": ("emb.noun.artifact", "0..500", "500..700", "none", ("adacur-random",), 0.657),
     "artifact-tfidf": ("emb.noun.artifact", "0..500", "500..700", "tfidf", (), 0.77),
 }
-ESTIMATE = "artifact-estimate"
+ESTIMATE, TARGETS = "artifact-estimate", "artifact-targets"
 
 
 class Loxia:
@@ -60,6 +60,15 @@ def check_estimate(loxia, hold):
             hold(f"{where}: error below a constant's by", 1 - row["estimate_error"] / row["constant_error"], 0.3)
 
 
+def check_targets(loxia, hold):
+    flags = ["--methods", "posterior", "--target", "0.9,0.95", "--k", "10,50", "--cost", "100"]
+    for row in loxia.rows("emb.noun.artifact", "0..500", "500..700", "files", *flags):
+        if "target" in row:
+            hold(f"k = {row['k']}: recall at the target {row['target']}", row["recall"], row["target"] - 0.01)
+            even = f"as a budget for all: recall {row['recall_at_even_cost']:.3f}; equal recall takes {row['even_budget']}"
+            print(f"    {row['cost']:.0f} pairs a query on average; {even}")
+
+
 def main():
     program, directory, worlds, *wanted = sys.argv[1:]
     loxia = Loxia(program, directory, worlds)
@@ -71,10 +80,11 @@ def main():
         good &= reached
         print(f"  {what:<44} {value:7.4f}   bar {least:7.4f}   {'ok' if reached else 'MISSED'}", flush=True)
 
-    for name in wanted or [*CHECKS, ESTIMATE]:
-        if name == ESTIMATE:
+    others = {ESTIMATE: check_estimate, TARGETS: check_targets}
+    for name in wanted or [*CHECKS, *others]:
+        if name in others:
             print(f"{name}:")
-            check_estimate(loxia, hold)
+            others[name](loxia, hold)
             continue
         scores, anchors, test, vectors, methods, least = CHECKS[name]
         found = loxia.recalls(scores, anchors, test, vectors, methods)

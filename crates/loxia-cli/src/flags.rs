@@ -14,6 +14,7 @@ use loxia::model::{
     CrossEncoder, ModelOptions, ModelSpec, Pooling, Precision, ScoreActivation, Similarity, TextEncoder,
     Variant,
 };
+use loxia::search::TextSource;
 
 use crate::context::Context;
 
@@ -267,6 +268,20 @@ impl DataFlags {
             return self.open(path);
         }
         DataFlags { world: None, split: None, ..self.clone() }.open(path)
+    }
+
+    /// The data set at `path` for others to find again, if its name can be written down.
+    pub(crate) fn source(&self, path: &std::path::Path) -> Option<TextSource> {
+        let path = std::path::absolute(path).ok()?.to_str()?.to_owned();
+        let format = self.data_format.map(|format| format.name().to_owned());
+        Some(TextSource { path, format, world: self.world.clone(), split: self.split.clone() })
+    }
+
+    /// Opens the data set that an index remembers.
+    pub(crate) fn open_source(source: &TextSource) -> Result<DataSet> {
+        let data_format = source.format.as_deref().map(str::parse).transpose()?;
+        let flags = DataFlags { data_format, world: source.world.clone(), split: source.split.clone() };
+        flags.open(source.path.as_ref())
     }
 
     /// Opens the data set at `path`.

@@ -161,6 +161,9 @@ fn scoring_that_was_killed_goes_on() {
     }
     let said = succeed(&again);
     assert!(said.stderr.contains("complete; nothing to do"), "{}", said.stderr);
+    // What is there is compared with what is asked for.
+    again.extend(["--max-item".into(), "20".into()]);
+    run(&again).fails_with(4, &["digest of model is", "expected"]);
 }
 
 #[test]
@@ -253,6 +256,13 @@ fn items_are_added_and_searched() {
     let exact = search(&[&all], &["--method", "exact"]).json();
     assert_eq!((&exact["paid"], &exact["stopped_by"]), (&50.into(), &"exhausted".into()));
     search(&[&old], &[]).fails_with(4, &["item list", "d40"]);
+    assert_eq!(search(&[], &["--budget", "25"]).json(), found);
+    // Another data set of the same names, given first, does not stand in for the one that was indexed.
+    let changed = scratch.path().join("changed.jsonl");
+    fs::write(&changed, text.replace("times", "days")).unwrap();
+    let changed = changed.display().to_string();
+    assert_eq!(search(&[&changed, &old, &new], &["--budget", "25"]).json(), found);
+    search(&[&changed], &[]).fails_with(4, &["digest of data", "expected"]);
     // The same names with other texts.
     fs::write(&new, text.replace("times", "days").lines().collect::<Vec<_>>()[40..].join("\n")).unwrap();
     search(&[&old, &new], &[]).fails_with(4, &["digest of data 40..50 is", "expected"]);

@@ -262,3 +262,46 @@ fn scores_come_from_one_place_and_models_need_texts() {
     refused("--scores s.npy --keep-scores k", "--keep-scores");
     refused("--scores s.npy --dual d", "--dual needs the texts: give --data");
 }
+
+#[test]
+fn targets_and_first_stages_are_compared() {
+    let directory = directory();
+    let said = run(
+        directory.path(),
+        &format!("{INPUT} --methods posterior --k 40 --cost 60 --target 0.5,0.95 --json"),
+    );
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let records: Vec<Value> = serde_json::from_str(&said.stdout).unwrap();
+    let targets: Vec<&Value> = records.iter().filter(|record| !record["target"].is_null()).collect();
+    assert_eq!((records.len(), targets.len()), (3, 2));
+    let number = |at: usize, name: &str| targets[at][name].as_f64().unwrap();
+    assert!(number(0, "recall") > 0.4 && number(1, "recall") > 0.9, "{targets:?}");
+    assert!(number(0, "cost") < number(1, "cost") && number(1, "even_budget") <= 150.0, "{targets:?}");
+    let table = run(directory.path(), &format!("{INPUT} --methods posterior --k 5 --cost 20 --target 0.9"));
+    assert!(table.stdout.contains("stopping at a recall target"), "{}", table.stdout);
+    run(directory.path(), &format!("{INPUT} --target 1.5")).fails_with(2, &["--target"]);
+
+    let data = beir(directory.path(), ITEMS);
+    let queries: String =
+        (0..QUERIES).map(|n| format!("{{\"_id\":\"q{n}\",\"text\":\"carry or run {n} times\"}}\n")).collect();
+    std::fs::write(data.join("queries.jsonl"), queries).unwrap();
+    std::fs::write(directory.path().join("first.trec"), "q41 Q0 d3 1 2.0 x\nq42 Q0 d5 1 2.0 x\n").unwrap();
+    for (stage, axn) in [("bm25", 20.0), ("tfidf", 20.0), ("first.trec", 20.0)] {
+        let flags =
+            format!("--methods rerank,adacur,axn --first-stage {stage} --data beir --k 5 --cost 20 --json");
+        let said = run(directory.path(), &format!("{INPUT} {flags}"));
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let records: Vec<Value> = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(records[2]["mean_pairs"].as_f64().unwrap(), axn, "{stage}");
+        let reranked = records[0]["mean_pairs"].as_f64().unwrap();
+        // Two of twenty queries have one candidate each.
+        assert_eq!(reranked, if stage == "first.trec" { 0.1 } else { 20.0 }, "{stage}");
+    }
+    run(directory.path(), &format!("{INPUT} --first-stage bm25")).fails_with(2, &["--data"]);
+    let report = format!("{INPUT} --methods rerank --k 5 --cost 20 --report r.html --study-matrix");
+    assert_eq!(run(directory.path(), &report).code, 0);
+    let html = std::fs::read_to_string(directory.path().join("r.html")).unwrap();
+    for part in ["Recall against cost", "CUR approximation: published", "Singular values"] {
+        assert!(html.contains(part), "{part}");
+    }
+}

@@ -131,6 +131,11 @@ fn limits_beyond_the_collection_are_told() {
         (&["--query", "run", "--recall", "0.9", "--method", "adacur"], "--recall"),
         (&["--query", "run", "--recall", "0.9", "--rounds", "3"], "--rounds"),
         (&["--query", "run", "--dual", "x"], "--dual"),
+        (&["--query", "run", "--first-stage", "bm25"], "--first-stage"),
+        (&["--query", "run", "--method", "rerank", "--first-stage", "bm52"], "bm25"),
+        (&["--query", "run", "--method", "rerank", "--first-stage", "bm25", "--rounds", "3"], "--rounds"),
+        (&["--query", "run", "--deadline", "50", "--rounds", "3"], "--rounds"),
+        (&["--query", "run", "--axn-shortlist", "3"], "--axn-shortlist"),
     ] {
         search(flags).fails_with(2, &[part]);
     }
@@ -149,4 +154,44 @@ fn an_index_of_few_anchors_has_no_estimate() {
     run(&[&base[..], &["--recall", "0.9"]].concat()).fails_with(2, &["--recall", "too few anchors"]);
     let found = run(&[&base[..], &["--budget", "5"]].concat()).json();
     assert_eq!((&found["paid"], &found["estimated_recall"]), (&5.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn an_index_knows_where_its_items_are() {
+    let (index, model) = (Indexed::get().index(), model());
+    let base = ["search", "--index", &index, "--model", &model, "--query", "run", "--budget", "9", "--json"];
+    assert_eq!(run(&base).json(), search(&["--query", "run", "--budget", "9", "--json"]).json());
+    run(&[&base[..], &["--split", "test"]].concat()).fails_with(2, &["--split", "--data"]);
+
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 20);
+    let other = scratch.path().join("index").display().to_string();
+    let path = data.display().to_string();
+    run(&["index", "build", "--model", &model, "--data", &path, "--output", &other, "--json"]).json();
+    fs::rename(&data, scratch.path().join("moved")).unwrap();
+    let moved = ["search", "--index", &other, "--model", &model, "--query", "run", "--json"];
+    run(&moved).fails_with(1, &["beir", "--data"]);
+    let scores = crate::index::write_npy(&scratch.path().join("s.npy"), &[vec![1.0, 2.0], vec![0.5, 0.1]]);
+    run(&["index", "build", "--scores", &scores, "--output", &other, "--overwrite", "--quiet"]);
+    run(&moved).fails_with(2, &["does not say where its items are", "--data"]);
+}
+
+#[test]
+fn reranking_takes_candidates_from_words_or_from_a_run() {
+    let rerank = |stage: &str| {
+        let flags = ["--query", "carry it over water", "--method", "rerank", "--first-stage", stage];
+        search(&[&flags[..], &["--budget", "12", "--json"]].concat())
+    };
+    for stage in ["bm25", "tfidf"] {
+        let found = rerank(stage).json();
+        assert_eq!((&found["paid"], &found["rounds"]), (&12.into(), &1.into()), "{stage}");
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("first.trec").display().to_string();
+    fs::write(&path, "query Q0 d4 1 3.0 x\nquery Q0 d13 2 2.0 x\nquery Q0 nothing 3 1.0 x\n").unwrap();
+    let found = rerank(&path).json();
+    assert_eq!((&found["paid"], &found["stopped_by"]), (&2.into(), &"candidates".into()));
+    // With the anchor scores of the build, adaptive methods begin there too.
+    let adacur = ["--query", "carry it over water", "--method", "adacur", "--first-stage", "bm25"];
+    assert_eq!(search(&[&adacur[..], &["--budget", "12", "--json"]].concat()).json()["paid"], 12);
 }

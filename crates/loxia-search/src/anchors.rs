@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use loxia_core::Query;
+
 use crate::item_scores::ItemScores;
 use crate::linalg::Dense;
-use crate::{Error, Result};
+use crate::{Error, FirstStage, QueryView, Result};
 
 /// Sums of squares of larger values would not fit single precision.
 pub(crate) const LARGEST: f64 = 1e15;
@@ -16,6 +18,8 @@ pub struct QueryRows {
     pub scores: Arc<Dense>,
     /// Vectors, one row a query.
     pub vectors: Option<Arc<Dense>>,
+    /// Ids and texts, one a row: for first stages that read them.
+    pub queries: Option<Arc<[Query]>>,
 }
 
 /// What every learning method is made from: anchor rows, and item vectors where there is an encoder.
@@ -26,10 +30,11 @@ pub struct QueryRows {
 /// let anchors = AnchorSet::new(scores.into(), None).unwrap();
 /// assert_eq!((anchors.len(), anchors.items()), (2, 3));
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AnchorSet {
     rows: QueryRows,
     item_vectors: Option<Arc<Dense>>,
+    first_stage: Option<Arc<dyn FirstStage>>,
     item_scores: Option<Arc<ItemScores>>,
     every_row: Option<Arc<Dense>>,
 }
@@ -57,8 +62,24 @@ impl AnchorSet {
             queries.check_size("anchor query vectors", LARGEST)?;
             items.check_size("item vectors", LARGEST)?;
         }
-        let rows = QueryRows { scores, vectors: query_vectors };
-        Ok(AnchorSet { rows, item_vectors, item_scores: None, every_row: None })
+        let rows = QueryRows { scores, vectors: query_vectors, queries: None };
+        Ok(AnchorSet { rows, item_vectors, first_stage: None, item_scores: None, every_row: None })
+    }
+
+    /// With a first stage in the place of a scan of the item vectors, and what it may want to know of the
+    /// anchor queries: their ids and texts, in the order of the rows.
+    pub fn with_first_stage(mut self, stage: Arc<dyn FirstStage>, queries: Arc<[Query]>) -> Result<Self> {
+        if (stage.items(), queries.len()) != (self.items(), self.len()) {
+            return Err(Error::Shape {
+                what: "first stage with its queries",
+                found_rows: queries.len(),
+                found_cols: stage.items(),
+                expected: format!("{} anchor queries and {} items", self.len(), self.items()),
+            });
+        }
+        self.first_stage = Some(stage);
+        self.rows.queries = Some(queries);
+        Ok(self)
     }
 
     /// With scores of items in the query slot, for the methods that do without anchor queries.
@@ -108,6 +129,11 @@ impl AnchorSet {
         self.item_vectors.as_ref()
     }
 
+    /// The first stage, where it is not a scan of the item vectors.
+    pub fn first_stage(&self) -> Option<&Arc<dyn FirstStage>> {
+        self.first_stage.as_ref()
+    }
+
     /// Scores of items in the query slot.
     pub fn item_scores(&self) -> Option<&Arc<ItemScores>> {
         self.item_scores.as_ref()
@@ -123,10 +149,11 @@ impl AnchorSet {
         let rows = QueryRows {
             scores: Arc::new(self.rows.scores.select_cols(items)),
             vectors: self.rows.vectors.clone(),
+            queries: self.rows.queries.clone(),
         };
         let item_vectors = self.item_vectors.as_ref().map(|vectors| Arc::new(vectors.select_rows(items)));
         // What is known of the items otherwise is for stored matrices, whose items are never a part.
-        AnchorSet { rows, item_vectors, item_scores: None, every_row: None }
+        AnchorSet { rows, item_vectors, first_stage: None, item_scores: None, every_row: None }
     }
 
     /// Anchors outside a fold (every `folds`-th row, from `fold` on), and the rows of the fold, at most
@@ -148,7 +175,25 @@ impl QueryRows {
         QueryRows {
             scores: Arc::new(self.scores.select_rows(rows)),
             vectors: self.vectors.as_ref().map(|vectors| Arc::new(vectors.select_rows(rows))),
+            queries: self.queries.as_ref().map(|all| rows.iter().map(|&row| all[row].clone()).collect()),
         }
+    }
+
+    /// A row as methods see it; one without an id of its own is called by `number`, its position.
+    pub(crate) fn view<'a>(&'a self, row: usize, number: &'a str) -> QueryView<'a> {
+        let known = self.queries.as_ref().map(|queries| &queries[row]);
+        QueryView {
+            id: known.map_or(number, |query| query.id.as_str()),
+            vector: self.vectors.as_ref().map(|vectors| vectors.row(row)),
+            text: known.map(|query| &query.text),
+        }
+    }
+}
+
+impl std::fmt::Debug for AnchorSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (anchors, items) = (self.len(), self.items());
+        f.debug_struct("AnchorSet").field("anchors", &anchors).field("items", &items).finish_non_exhaustive()
     }
 }
 

@@ -21,6 +21,8 @@ pub struct AxnSettings {
     pub solver: Solver,
     /// Weight of the first stage's score in the mix, from 0 to 1.
     pub mix: f64,
+    /// Only as many of the first stage's best are ever scored; `None`: all items may be.
+    pub shortlist: Option<usize>,
 }
 
 /// The method.
@@ -116,7 +118,16 @@ impl Method for Axn {
         } else {
             None
         };
-        run_rounds(&mut Rounds { method: self, query, prior }, &self.settings.schedule, goal, ledger)
+        let listed = match self.settings.shortlist {
+            None => None,
+            Some(count) => {
+                let mut listed = vec![false; self.items()];
+                let best = self.settings.first_stage.best(query, count)?;
+                best.into_iter().for_each(|item| listed[item as usize] = true);
+                Some(listed)
+            }
+        };
+        run_rounds(&mut Rounds { method: self, query, prior, listed }, &self.settings.schedule, goal, ledger)
     }
 }
 
@@ -124,6 +135,8 @@ struct Rounds<'a> {
     method: &'a Axn,
     query: &'a QueryView<'a>,
     prior: Option<Vec<f32>>,
+    /// Which items are on the shortlist, where there is one.
+    listed: Option<Vec<bool>>,
 }
 
 impl Policy for Rounds<'_> {
@@ -131,7 +144,8 @@ impl Policy for Rounds<'_> {
         let Axn { settings, item_vectors, means, scale } = self.method;
         let evidence = ledger.evidence();
         if evidence.is_empty() {
-            return settings.first_stage.best(self.query, count);
+            let most = settings.shortlist.unwrap_or(usize::MAX);
+            return settings.first_stage.best(self.query, count.min(most));
         }
         let items: Vec<usize> = evidence.iter().map(|scored| scored.item as usize).collect();
         let mean_of = |item: usize| means.as_ref().map_or(0.0, |means| f64::from(means[item]));
@@ -151,7 +165,8 @@ impl Policy for Rounds<'_> {
             row = standardised(row);
             row.iter_mut().zip(prior).for_each(|(value, prior)| *value = (1.0 - mix) * *value + mix * prior);
         }
-        Ok(best_positions(&row, count, |item| ledger.is_paid(item)))
+        let left_out = |item: u32| self.listed.as_ref().is_some_and(|listed| !listed[item as usize]);
+        Ok(best_positions(&row, count, |item| ledger.is_paid(item) || left_out(item)))
     }
 }
 

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::linalg::Dense;
 use crate::method::best_positions;
-use crate::{Method, QueryRows, QueryView, Result, search_with};
+use crate::{Method, QueryRows, Result, search_with};
 
 /// How the search of one known row went.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ impl RowOutcome {
 /// use loxia_core::{Cancel, Stop};
 /// use loxia_search::{Exact, QueryRows, linalg::Dense, search_row};
 /// let scores = Dense::new(1, 3, vec![0.1, 0.9, 0.5]).unwrap();
-/// let rows = QueryRows { scores: scores.into(), vectors: None };
+/// let rows = QueryRows { scores: scores.into(), vectors: None, queries: None };
 /// let outcome = search_row(&Exact::new(3), &rows, 0, &[1, 2], &Stop::at_budget(2), &Cancel::new()).unwrap();
 /// assert_eq!((outcome.recalls, outcome.cost.pairs), (vec![1.0, 0.5], 2));
 /// ```
@@ -55,9 +55,8 @@ pub fn search_row(
     let row = rows.scores.row(query);
     let deepest = ks.iter().copied().max().unwrap_or(1).max(1);
     let exact = best_positions(row, deepest, |_| false);
-    let id = query.to_string();
-    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
-    let view = QueryView { id: &id, vector, text: None };
+    let number = query.to_string();
+    let view = rows.view(query, &number);
     let answer = search_with(method, &view, deepest, stop, cancel, |items, scores, _| {
         items.iter().zip(scores).for_each(|(&item, score)| *score = row[item as usize]);
         Ok(Cost { pairs: items.len() as u64, ..Cost::default() })

@@ -131,3 +131,35 @@ impl FirstStage for RandomStart {
         Ok(top.into_ranking().items().collect())
     }
 }
+
+/// A first stage that may find too few, with others added after what it found.
+pub(crate) struct Filled<F> {
+    stage: F,
+    others: RandomStart,
+}
+
+impl<F: FirstStage> Filled<F> {
+    pub(crate) fn new(stage: F, others: RandomStart) -> Self {
+        Filled { stage, others }
+    }
+}
+
+impl<F: FirstStage> FirstStage for Filled<F> {
+    fn items(&self) -> usize {
+        self.others.items()
+    }
+
+    fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
+        let mut found = self.stage.best(query, count)?;
+        if found.len() < count.min(self.items()) {
+            let known: std::collections::HashSet<u32> = found.iter().copied().collect();
+            let others = self.others.best(query, count)?;
+            found.extend(others.into_iter().filter(|item| !known.contains(item)).take(count - known.len()));
+        }
+        Ok(found)
+    }
+
+    fn scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {
+        self.stage.scores(query)
+    }
+}

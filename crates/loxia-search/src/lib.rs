@@ -66,7 +66,9 @@ pub use error::{Error, Result};
 pub use evaluate::{RowOutcome, recall_grid, search_row};
 pub use first_stage::{FirstStage, GivenRun, RandomStart};
 pub use fixed_item::FixedItem;
-pub use index::{BuildTimes, EvaluatedAddition, Index, IndexOptions, IndexSummary, PlaneSummary, Provenance};
+pub use index::{
+    BuildTimes, EvaluatedAddition, Index, IndexOptions, IndexSummary, PlaneSummary, Provenance, TextSource,
+};
 pub use item_scores::ItemScores;
 pub use ledger::{Ledger, ScoreItems};
 pub use lexical::{Analyser, ItemTexts, TfidfScan, TfidfSettings, TfidfVectors};

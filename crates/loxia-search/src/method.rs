@@ -120,6 +120,8 @@ pub fn search_with<'a>(
         score_everything(&mut ledger)?;
         Outcome::default()
     } else {
+        // Of a collection of fewer than k items all are the top k.
+        let k = k.min(method.items());
         method.run(query, &Goal { k, recall: stop.recall }, &mut ledger)?
     };
     let limit = ledger.stopped_by();

@@ -72,9 +72,8 @@ fn recalls(
     count: usize,
 ) -> Result<Vec<f64>> {
     let row = rows.scores.row(query);
-    let id = query.to_string();
-    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
-    let view = QueryView { id: &id, vector, text: None };
+    let number = query.to_string();
+    let view = rows.view(query, &number);
     let mut is_found = vec![false; row.len()];
     for item in method.retrieved(&view, row, anchors, count)? {
         is_found[item as usize] = true;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loxia_core::conformance::check_retriever;
-use loxia_core::{Budget, RecallTarget, Seed, Stop, StoppedBy};
+use loxia_core::{Budget, Query, RecallTarget, Seed, Stop, StoppedBy};
 use loxia_search::linalg::Dense;
 use loxia_search::*;
 
@@ -74,6 +74,7 @@ fn one_round_from_a_first_stage_equals_reranking_it() {
             schedule: Schedule::Even { rounds: 1 },
             solver: Solver::published(),
             mix: 0.2,
+            shortlist: None,
         },
     )
     .unwrap();
@@ -302,4 +303,71 @@ fn the_published_accounting_has_its_own_recalls() {
     let free = build_for_paper(MethodName::FixedItem, &anchors, Seed(0)).unwrap().unwrap();
     assert!(!free.charges_anchors());
     assert!(build_for_paper(MethodName::Rerank, &anchors, Seed(0)).unwrap().is_none());
+}
+
+#[test]
+fn a_first_stage_of_its_own_is_where_methods_begin() {
+    let world = world(20, 3, 80, 0.3);
+    // Two candidates, the same for every query: too few for a first round of four.
+    let run = |rows: usize| {
+        let ids = (0..rows).map(|row| (format!("q{row}"), vec![7, 3]));
+        Arc::new(GivenRun::new(80, ids).unwrap())
+    };
+    let queries: Vec<Query> = (0..20).map(|row| Query::plain(format!("q{row}"), "text")).collect();
+    let anchors = world.anchors.clone().with_first_stage(run(20), queries.into()).unwrap();
+    let rerank = build(MethodName::Rerank, &anchors, &BuildOptions::default()).unwrap().method;
+    let found = world.search(&*rerank, 1, 5, &Stop::at_budget(40));
+    assert_eq!((found.cost.pairs, found.stopped_by), (2, StoppedBy::Candidates));
+    for name in [MethodName::Adacur, MethodName::Axn, MethodName::AdacurPlus, MethodName::AdacurUniform] {
+        let method = build(name, &anchors, &BuildOptions::default()).unwrap().method;
+        let found = world.search(&*method, 1, 5, &Stop::at_budget(40));
+        assert_eq!(found.cost.pairs, 40, "{name}");
+        assert!(found.evidence.items().any(|item| item == 7), "{name}");
+    }
+    let wrong = world.anchors.clone().with_first_stage(run(20), Vec::new().into());
+    assert!(wrong.unwrap_err().to_string().contains("20 anchor queries and 80 items"));
+}
+
+#[test]
+fn axn_stays_within_its_shortlist() {
+    let world = world(20, 3, 80, 0.3);
+    let dual = DualScan::new(world.anchors.item_vectors().unwrap().clone());
+    let options = BuildOptions { axn_shortlist: Some(12), ..BuildOptions::default() };
+    let axn = build(MethodName::Axn, &world.anchors, &options).unwrap().method;
+    for query in 0..3 {
+        let vector = world.test.vectors.as_ref().map(|vectors| vectors.row(query));
+        let listed = dual.best(&QueryView { id: "q", vector, text: None }, 12).unwrap();
+        let found = world.search(&*axn, query, 5, &Stop::at_budget(40));
+        let mut scored: Vec<u32> = found.evidence.items().collect();
+        assert_eq!((scored.len(), found.stopped_by), (12, StoppedBy::Candidates));
+        scored.retain(|item| !listed.contains(item));
+        assert!(scored.is_empty(), "{scored:?}");
+    }
+}
+
+#[test]
+fn a_batch_beyond_what_is_modelled_is_still_paid_and_estimated() {
+    let world = world(30, 1, 5000, 0.3);
+    let method = build_calibrated(&world.anchors, 1);
+    let found = world.search(&*method, 0, 10, &Stop::at_budget(4000));
+    assert_eq!((found.cost.pairs, found.rounds), (4000, 1));
+    assert!(found.recall_estimate.unwrap().mean > 0.9);
+    // Larger batches than are listed: the rest comes by prior mean.
+    let method = build_calibrated(&world.anchors, 2);
+    assert_eq!(world.search(&*method, 0, 10, &Stop::at_budget(4900)).cost.pairs, 4900);
+}
+
+#[test]
+fn wanting_more_than_there_is_means_wanting_everything() {
+    let world = world(60, 2, 60, 0.3);
+    let method = build_calibrated(&world.anchors, 10);
+    let stop = Stop::at_budget(40);
+    let all = world.search(&*method, 0, 60, &stop).recall_estimate.unwrap();
+    assert_eq!(world.search(&*method, 0, 100, &stop).recall_estimate.unwrap(), all);
+    assert!(all.mean > 0.4 && all.mean <= 40.0 / 60.0, "{all:?}");
+}
+
+fn build_calibrated(anchors: &AnchorSet, rounds: usize) -> Box<dyn Method> {
+    let options = BuildOptions { rounds, calibrate: true, ..BuildOptions::default() };
+    build(MethodName::Posterior, anchors, &options).unwrap().method
 }

@@ -40,6 +40,7 @@ pub(crate) fn world(anchors: usize, test: usize, items: usize, noise: f64) -> Wo
         test: QueryRows {
             scores: rows(&scores, anchors..anchors + test),
             vectors: Some(rows(&queries, anchors..anchors + test)),
+            queries: None,
         },
     }
 }

@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (searched, searched_vectors) = queries("searched", 20, &items);
     let vectors = (Arc::new(anchor_vectors), Arc::new(items));
     let anchors = AnchorSet::new(Arc::new(anchors), Some(vectors))?;
-    let searched = QueryRows { scores: Arc::new(searched), vectors: Some(Arc::new(searched_vectors)) };
+    let vectors = Some(Arc::new(searched_vectors));
+    let searched = QueryRows { scores: Arc::new(searched), vectors, queries: None };
 
     let (ks, costs) = ([10, 50], [20, 50, 100, 200]);
     let mut at_100 = Vec::new();

@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod embed;
 mod eval;
+mod first_stage;
 mod index;
 mod model;
 mod precision_loss;

@@ -58,12 +58,12 @@ impl Flags {
         let (anchors, test) = (parse_range(self.needed("anchors")?)?, parse_range(self.needed("test")?)?);
         let (Some(queries), Some(items)) = (self.get("query-vectors"), self.get("item-vectors")) else {
             let anchors = AnchorSet::new(part(&scores, &anchors)?, None)?;
-            return Ok((anchors, QueryRows { scores: part(&scores, &test)?, vectors: None }));
+            return Ok((anchors, QueryRows { scores: part(&scores, &test)?, vectors: None, queries: None }));
         };
         let (queries, items) = (read_matrix(queries)?, Arc::new(read_matrix(items)?));
         let anchors = AnchorSet::new(part(&scores, &anchors)?, Some((part(&queries, &anchors)?, items)))?;
         let vectors = Some(part(&queries, &test)?);
-        Ok((anchors, QueryRows { scores: part(&scores, &test)?, vectors }))
+        Ok((anchors, QueryRows { scores: part(&scores, &test)?, vectors, queries: None }))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::adacur::{Adacur, AdacurSettings, Strategy};
 use crate::anchors::column_means;
 use crate::anncur::{AnchorItems, Anncur, AnncurSettings, Preference, projected_rows};
 use crate::axn::{Axn, AxnSettings, factorised_item_vectors};
+use crate::first_stage::Filled;
 use crate::item_scores::ItemScores;
 use crate::linalg::Dense;
 use crate::paper::PaperAccounting;
@@ -35,6 +36,7 @@ pub(super) fn build(
     match name {
         MethodName::Anncur
         | MethodName::AnncurPlus
+        | MethodName::AnncurColumns
         | MethodName::AnncurKMeans
         | MethodName::AnncurDual
         | MethodName::AnncurOracle
@@ -113,7 +115,7 @@ impl AnncurMaker {
                 maker.clustered =
                     Some(vectors.unwrap_or_else(|| Arc::new(anchors.rows().scores.transposed())));
             }
-            MethodName::AnncurDual => maker.per_query = Some(Arc::new(dual_scan(anchors, "anncur-dual")?)),
+            MethodName::AnncurDual => maker.per_query = Some(given_or_scan(anchors, "anncur-dual")?),
             MethodName::AnncurOracle => {
                 maker.every_row = Some(anchors.every_row().cloned().ok_or(Error::Missing {
                     method: "anncur-oracle",
@@ -137,7 +139,10 @@ impl AnncurMaker {
             _ => AnchorItems::Random(seed),
         };
         let centre = self.name == MethodName::AnncurPlus;
-        let preference = Preference::default();
+        let preference = match self.name {
+            MethodName::AnncurColumns => Preference::Columns,
+            _ => Preference::Rows,
+        };
         let settings = AnncurSettings { share, anchor_items, solver, centre, preference };
         if let Some(every_row) = &self.every_row {
             let projected = match &self.projected {
@@ -178,6 +183,7 @@ pub(super) fn build_for_paper(
 ) -> Result<Option<Box<dyn PaperAccounting>>> {
     let solver = match name {
         MethodName::Anncur
+        | MethodName::AnncurColumns
         | MethodName::AnncurKMeans
         | MethodName::AnncurDual
         | MethodName::AnncurOracle
@@ -200,8 +206,9 @@ fn adacur(
 ) -> Result<Vec<Built>> {
     let centre = name == MethodName::AdacurPlus;
     let strategy = match name {
-        MethodName::AdacurSoftMax => Strategy::SoftMax { temperature: 1.0 },
-        MethodName::AdacurVariance => Strategy::Variance,
+        MethodName::AdacurSoftMax | MethodName::AdacurSoftMaxSplit => Strategy::SoftMax { temperature: 1.0 },
+        MethodName::AdacurVariance | MethodName::AdacurVarianceAll => Strategy::Variance,
+        MethodName::AdacurUniform => Strategy::Random,
         _ => Strategy::Top,
     };
     let solvers: Vec<Solver> = if centre {
@@ -211,7 +218,10 @@ fn adacur(
     };
     // Exploring anchor items are of no use in the answer: those strategies need a share for the best guesses.
     let splits: Vec<Option<f64>> = match name {
-        MethodName::AdacurSplit | MethodName::AdacurVariance => SHARES.map(Some).to_vec(),
+        MethodName::AdacurSplit
+        | MethodName::AdacurSoftMaxSplit
+        | MethodName::AdacurUniform
+        | MethodName::AdacurVariance => SHARES.map(Some).to_vec(),
         _ => vec![None],
     };
     let grid: Vec<(Option<f64>, Solver)> =
@@ -243,7 +253,9 @@ enum AxnVectors {
 }
 
 fn axn(name: MethodName, anchors: &AnchorSet, options: &BuildOptions, seeds: &[Seed]) -> Result<Vec<Built>> {
-    let mixes: &[f64] = if anchors.item_vectors().is_some() { &MIXES } else { &MIXES[..1] };
+    // Only a scan of vectors scores every item, which a mix needs.
+    let scans = anchors.item_vectors().is_some() && anchors.first_stage().is_none();
+    let mixes: &[f64] = if scans { &MIXES } else { &MIXES[..1] };
     let settings = |vectors: AxnVectors, ridges: &[f64]| -> Vec<(AxnVectors, f64, f64)> {
         ridges.iter().flat_map(|&ridge| mixes.iter().map(move |&mix| (vectors, ridge, mix))).collect()
     };
@@ -284,6 +296,7 @@ fn axn(name: MethodName, anchors: &AnchorSet, options: &BuildOptions, seeds: &[S
             schedule: schedule.clone(),
             solver: Solver::Ridge { relative },
             mix,
+            shortlist: options.axn_shortlist,
         };
         let method = Axn::new(item_vectors, settings)?;
         Ok(Box::new(match vectors {
@@ -306,7 +319,7 @@ impl ModelCache {
     }
 }
 
-pub(super) fn dual_scan(anchors: &AnchorSet, method: &'static str) -> Result<DualScan> {
+fn dual_scan(anchors: &AnchorSet, method: &'static str) -> Result<DualScan> {
     let vectors = anchors.item_vectors().ok_or(Error::Missing {
         method,
         what: "item and query vectors",
@@ -315,10 +328,20 @@ pub(super) fn dual_scan(anchors: &AnchorSet, method: &'static str) -> Result<Dua
     Ok(DualScan::new(vectors.clone()))
 }
 
-/// The dual encoder where there is one, else random items.
+/// The first stage that was given, else a scan of the item vectors.
+pub(super) fn given_or_scan(anchors: &AnchorSet, method: &'static str) -> Result<Arc<dyn FirstStage>> {
+    match anchors.first_stage() {
+        Some(stage) => Ok(stage.clone()),
+        None => Ok(Arc::new(dual_scan(anchors, method)?)),
+    }
+}
+
+/// The same, and random items where there is neither, or where a first stage finds too few.
 fn first_stage(anchors: &AnchorSet, seed: Seed) -> Arc<dyn FirstStage> {
-    match anchors.item_vectors() {
-        Some(vectors) => Arc::new(DualScan::new(vectors.clone())),
-        None => Arc::new(RandomStart::new(anchors.items(), seed)),
+    let random = RandomStart::new(anchors.items(), seed);
+    match (anchors.first_stage(), anchors.item_vectors()) {
+        (Some(stage), _) => Arc::new(Filled::new(stage.clone(), random)),
+        (None, Some(vectors)) => Arc::new(DualScan::new(vectors.clone())),
+        (None, None) => Arc::new(random),
     }
 }

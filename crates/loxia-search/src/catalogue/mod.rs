@@ -18,13 +18,15 @@ pub struct BuildOptions {
     pub rounds: usize,
     /// Seed of everything drawn.
     pub seed: Seed,
+    /// AXN looks only at as many of the first stage's best.
+    pub axn_shortlist: Option<usize>,
     /// Whether methods that can estimate their recall are calibrated.
     pub calibrate: bool,
 }
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        BuildOptions { rounds: 10, seed: Seed(0), calibrate: false }
+        BuildOptions { rounds: 10, seed: Seed(0), axn_shortlist: None, calibrate: false }
     }
 }
 
@@ -78,7 +80,7 @@ pub fn build_for_seeds(
     match name {
         MethodName::Exact => each(&|| Ok(Built::plain(Exact::new(anchors.items())))),
         MethodName::Rerank => {
-            each(&|| Ok(Built::plain(Rerank::new(families::dual_scan(anchors, "rerank")?))))
+            each(&|| Ok(Built::plain(Rerank::new(families::given_or_scan(anchors, "rerank")?))))
         }
         MethodName::Posterior => {
             let settings = choose_settings(anchors, PosteriorSettings::default())?;

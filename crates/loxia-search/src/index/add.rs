@@ -78,6 +78,7 @@ impl Index {
         let held = crate::QueryRows {
             scores: Arc::new(held.scores.select_cols(&order)),
             vectors: held.vectors.clone(),
+            queries: held.queries.clone(),
         };
         let added = mean_recall(&grown, &held, &COSTS)?;
         Ok(Some(EvaluatedAddition { share: left_out as f64 / items as f64, rebuilt, added }))

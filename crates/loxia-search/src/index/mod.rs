@@ -35,7 +35,7 @@ use crate::{Ledger, Posterior, Result, Schedule};
 pub use add::EvaluatedAddition;
 pub use build::{BuildTimes, IndexOptions};
 pub use summary::{IndexSummary, PlaneSummary};
-pub use write::Provenance;
+pub use write::{Provenance, TextSource};
 
 /// Kind and version of the artefact.
 const INDEX_KIND: ArtefactKind = ArtefactKind { name: "index", version: 1 };
@@ -109,6 +109,8 @@ struct Details {
     added: u64,
     #[serde(default)]
     seed: u64,
+    #[serde(default)]
+    sources: Vec<TextSource>,
 }
 
 /// A matrix and its file.
@@ -172,6 +174,11 @@ impl Index {
     /// Name and bytes of what turns queries into vectors, where the index holds it.
     pub fn query_encoder(&self) -> Option<(&str, &[u8])> {
         self.encoder.as_ref().map(|encoder| (encoder.name.as_str(), encoder.bytes.as_slice()))
+    }
+
+    /// Where the texts of its items lay when it was made, as far as that is known.
+    pub fn sources(&self) -> &[TextSource] {
+        self.stored.as_ref().map_or(&[], |stored| &stored.details.sources)
     }
 
     /// The manifest, if it was opened from a directory.

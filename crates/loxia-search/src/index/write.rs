@@ -21,6 +21,23 @@ pub struct Provenance {
     digests: BTreeMap<String, String>,
     command: String,
     seed: u64,
+    sources: Vec<TextSource>,
+}
+
+/// Where texts of items lay when an index was made: what a search reads unless it is told otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TextSource {
+    /// Path of the data set.
+    pub path: String,
+    /// Its format, where it had to be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Its world, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// Its split, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<String>,
 }
 
 impl Provenance {
@@ -32,6 +49,14 @@ impl Provenance {
     /// Adds the digest of something it was made from: `model`, `layout`, `data`.
     pub fn digest(mut self, name: impl Into<String>, digest: impl Into<String>) -> Self {
         self.digests.insert(name.into(), digest.into());
+        self
+    }
+
+    /// Adds a place where texts of the items are; a second mention of one changes nothing.
+    pub fn source(mut self, source: TextSource) -> Self {
+        if !self.sources.contains(&source) {
+            self.sources.push(source);
+        }
         self
     }
 
@@ -77,7 +102,8 @@ impl Index {
         })?;
         let (added, seed) = (self.added as u64, made_from.seed);
         let anchors = self.posterior.anchors() as u64;
-        let details = Details { posterior, planes: records, encoder, anchor_queries, added, seed };
+        let sources = made_from.sources.clone();
+        let details = Details { posterior, planes: records, encoder, anchor_queries, added, seed, sources };
         let mut manifest = Manifest::new(INDEX_KIND);
         manifest.shape = vec![self.ids.len() as u64, anchors];
         manifest.dtype = "f16".into();

@@ -18,7 +18,7 @@ use super::work::{FIT_STEPS, PATH_STEPS, Work};
 use super::{Posterior, PosteriorSettings};
 use crate::evaluate::recalls;
 use crate::linalg::{Cholesky, Dense};
-use crate::method::{Policy, QueryView, best_positions};
+use crate::method::{Policy, best_positions};
 use crate::{AnchorSet, Ledger, QueryRows, Result, Schedule};
 
 /// Terms of a curve: see [`terms`].
@@ -205,9 +205,8 @@ impl TopCalibration {
 /// Searches a held-out row, looking after each batch.
 fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Result<Vec<Checkpoint>> {
     let row = rows.scores.row(query);
-    let id = query.to_string();
-    let vector = rows.vectors.as_ref().map(|vectors| vectors.row(query));
-    let view = QueryView { id: &id, vector, text: None };
+    let number = query.to_string();
+    let view = rows.view(query, &number);
     let exact = best_positions(row, TOPS[TOPS.len() - 1], |_| false);
     let mut rounds = Rounds::new(model, model.prior.predict(&view)?);
     let mut ledger = Ledger::new(row.len(), &Stop::default(), &Cancel::new(), |items, scores, _| {

@@ -5,6 +5,8 @@
 //! shortlist are kept as the columns of W; a new batch appends rows to L, b and W. The shortlist comes
 //! from full scans with the low-rank part of K before the second and the third batch.
 
+use std::collections::HashSet;
+
 use super::covariance::{Gathered, Listed};
 use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
@@ -27,6 +29,8 @@ const HOPEFUL_SHARE: usize = 8;
 const LEAST_LISTED: usize = 2000;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
+/// Most items that one batch is chosen among by the whole model; the rest of a larger batch comes by prior mean.
+const MOST_LISTED: usize = 20_000;
 
 pub(crate) struct Rounds<'a> {
     model: &'a Posterior,
@@ -112,12 +116,13 @@ impl<'a> Rounds<'a> {
     /// Takes in what was paid for since the last time.
     fn absorb(&mut self, ledger: &Ledger<'_>) -> Result<()> {
         let before = self.known.as_ref().map_or(0, |known| known.gathered.len());
-        let new = &ledger.evidence()[before.min(ledger.evidence().len())..];
+        let paid = ledger.evidence().len().min(MOST_MODELLED);
+        let new = &ledger.evidence()[before.min(paid)..paid];
         let pending = std::mem::take(&mut self.pending);
         if let Some(shortlist) = &mut self.shortlist {
             pending.iter().for_each(|&place| shortlist.live[place] = false);
         }
-        if new.is_empty() || before >= MOST_MODELLED {
+        if new.is_empty() {
             return Ok(());
         }
         self.batches += 1;
@@ -191,7 +196,7 @@ impl<'a> Rounds<'a> {
         let last = self.batches >= SCANS || self.scans_always();
         let length =
             if last { self.first_batch.saturating_mul(100).max(LEAST_LISTED) } else { MOST_PROMISING };
-        let length = length.min(self.settings().shortlist).max(count.saturating_mul(2));
+        let length = length.min(self.settings().shortlist).max(count.saturating_mul(2).min(MOST_LISTED));
         let best = match &self.hopeful {
             Some(hopeful) if ledger.evidence().len() + length <= hopeful.len() => {
                 let mut promise = covariance.scan_of(hopeful, &known.gathered, weights.values());
@@ -266,7 +271,13 @@ impl Policy for Rounds<'_> {
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
         let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
         self.pending = places.into_iter().map(|place| place as usize).collect();
-        Ok(self.pending.iter().map(|&place| shortlist.listed.items[place]).collect())
+        let mut chosen: Vec<u32> = self.pending.iter().map(|&place| shortlist.listed.items[place]).collect();
+        if chosen.len() < count {
+            let known: HashSet<u32> = chosen.iter().copied().collect();
+            let skip = |item: u32| ledger.is_paid(item) || known.contains(&item);
+            chosen.extend(best_positions(&self.belief.mean, count - chosen.len(), skip));
+        }
+        Ok(chosen)
     }
 
     fn estimate(&mut self, goal: &Goal, ledger: &Ledger<'_>) -> Result<Outcome> {

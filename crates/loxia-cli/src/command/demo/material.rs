@@ -118,6 +118,7 @@ impl Material {
         QueryRows {
             scores: Arc::new(self.scores.select_rows(&rows)),
             vectors: Some(Arc::new(self.query_vectors.select_rows(&rows))),
+            queries: None,
         }
     }
 

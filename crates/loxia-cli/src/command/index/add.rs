@@ -112,13 +112,17 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     };
     let scores = anchor_scores(&work, &scorer, &anchors, &items, &digest, context, &mut summary)?;
     let grown = index.add(&items.ids()?, &scores, vectors.as_ref())?;
-    let share = items.len() as f64 / (before + items.len()) as f64;
+    // What was added earlier was not fitted either.
+    let share = (index.added() + items.len()) as f64 / (before + items.len()) as f64;
     evaluate(&index, &flags.index, share, context, &mut summary)?;
 
     let part = format!("{DATA_DIGEST} {before}..{}", before + items.len());
     let mut made_from = Provenance::new(command_line()).seed(Seed(index.summary().seed.unwrap_or(0)));
     for (name, digest) in index.summary().digests {
         made_from = made_from.digest(name, digest);
+    }
+    for source in index.sources().iter().cloned().chain(flags.data_flags.source(&flags.data)) {
+        made_from = made_from.source(source);
     }
     grown.write(output, Existing::Overwrite, &made_from.digest(part, digest))?;
     // From here on the scores of the new items are in the index.

@@ -136,11 +136,7 @@ struct Encoded {
 pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
     flags.check()?;
     let output = &flags.output.output;
-    if output.exists() && !flags.dry_run && !flags.output.overwrite {
-        if flags.resume {
-            context.say(format_args!("{} is complete; nothing to do", output.display()));
-            return Ok(Outcome::Done);
-        }
+    if output.exists() && !flags.dry_run && !flags.output.overwrite && !flags.resume {
         return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
     }
     let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
@@ -190,6 +186,9 @@ fn finish(
     let mut made_from = Provenance::new(command_line()).seed(Seed(flags.seed));
     for (name, digest) in digests {
         made_from = made_from.digest(name, digest);
+    }
+    if let Some(source) = flags.data.as_ref().and_then(|path| flags.data_flags.source(path)) {
+        made_from = made_from.source(source);
     }
     let existing = if flags.output.overwrite { Existing::Overwrite } else { Existing::Refuse };
     index.write(&flags.output.output, existing, &made_from)?;
@@ -299,7 +298,8 @@ impl BuildFlags {
             }
             if self.vectors.is_none() {
                 context.say(
-                    "no vectors: neither files nor texts are given, so searches learn from scores alone",
+                    "no vectors: neither files nor texts of queries and items are given, so searches learn from \
+                     scores alone",
                 );
             }
             return Ok(Encoded::default());

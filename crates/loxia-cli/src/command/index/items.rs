@@ -39,11 +39,22 @@ impl<'a> OrderedItems<'a> {
 
     /// The items of an id list; an id that no store has is the error.
     pub(super) fn by_ids(stores: Vec<&'a ItemStore>, ids: &IdTable) -> Result<Self, String> {
-        let find = |id: &str| {
-            let mut places = (0..).zip(&stores).filter_map(|(n, store)| Some((n, store.position(id)?)));
+        Self::by_ids_from(stores, ids, |_| None)
+    }
+
+    /// The same, where some positions must come from one store, whatever others have the id.
+    fn by_ids_from(
+        stores: Vec<&'a ItemStore>,
+        ids: &IdTable,
+        store_of: impl Fn(usize) -> Option<usize>,
+    ) -> Result<Self, String> {
+        let find = |(position, id): (usize, &str)| {
+            let known = store_of(position);
+            let allowed = (0..stores.len()).filter(|&store| known.is_none_or(|known| known == store));
+            let mut places = allowed.filter_map(|n| Some((n as u32, stores[n].position(id)?)));
             places.next().ok_or_else(|| id.to_owned())
         };
-        let order = ids.iter().map(find).collect::<Result<_, _>>()?;
+        let order = ids.iter().enumerate().map(find).collect::<Result<_, _>>()?;
         Ok(OrderedItems { stores, order: Some(order) })
     }
 
@@ -70,7 +81,17 @@ impl<'a> OrderedItems<'a> {
                 return Ok(Self::whole(store));
             }
         }
-        let items = Self::by_ids(stores, index.item_ids()).map_err(|id| Error::Mismatch {
+        let parts = match index.manifest() {
+            Some(manifest) if known(DATA_DIGEST).is_some() => parts_of(index, manifest, path)?,
+            _ => Vec::new(),
+        };
+        // A part is read from the data that has its digest: of another one with the same ids it is not known
+        // whether it has the same texts. An index of some items of a data set keeps the digest of all of them.
+        let store_of = |part: &Part<'_>| stores.iter().position(|store| store.digest() == part.digest);
+        let places: Vec<(Range<usize>, Option<usize>)> =
+            parts.iter().map(|part| (part.range.clone(), store_of(part))).collect();
+        let place = |position: usize| places.iter().find(|(range, _)| range.contains(&position))?.1;
+        let items = Self::by_ids_from(stores, index.item_ids(), place).map_err(|id| Error::Mismatch {
             path: path.to_owned(),
             field: "item list".into(),
             found: format!("{} items with {id:?} among them", index.item_ids().len()),
@@ -78,41 +99,18 @@ impl<'a> OrderedItems<'a> {
             advice: "give the data it was built from, and with a --data of its own what was added since"
                 .into(),
         })?;
-        match index.manifest() {
-            Some(manifest) if known(DATA_DIGEST).is_some() => items.check_parts(index, manifest, path)?,
-            _ => context.say(format_args!(
+        if parts.is_empty() {
+            context.say(format_args!(
                 "{} does not say which texts it was built from: only ids were compared",
                 path.display()
-            )),
+            ));
+        }
+        for (part, (range, store)) in parts.iter().zip(places) {
+            if let (None, Some(manifest)) = (store, index.manifest()) {
+                manifest.check_digest(path, part.name, &items.digest(range)?)?;
+            }
         }
         Ok(items)
-    }
-
-    /// Compares the digest of each part of an index that has grown.
-    fn check_parts(&self, index: &Index, manifest: &Manifest, path: &Path) -> Result<()> {
-        let mut parts = vec![(DATA_DIGEST, 0..self.len() - index.added())];
-        for name in manifest.digests.keys() {
-            let range = name.strip_prefix(DATA_DIGEST).and_then(|rest| rest.trim().split_once(".."));
-            let number = |text: &str| text.parse::<usize>().ok();
-            let Some((Some(start), Some(end))) = range.map(|(start, end)| (number(start), number(end)))
-            else {
-                continue;
-            };
-            if start > end || end > self.len() {
-                let what =
-                    format!("items {name:?} of an index of {} items; build the index again", self.len());
-                return Err(Error::corrupt(path.join(MANIFEST_FILE), what).into());
-            }
-            parts.push((name.as_str(), start..end));
-        }
-        for (name, range) in parts {
-            // An index of some items of a data set keeps the digest of all of them.
-            let expected = manifest.digests.get(name).map(String::as_str);
-            if !self.stores.iter().any(|store| Some(store.digest()) == expected) {
-                manifest.check_digest(path, name, &self.digest(range)?)?;
-            }
-        }
-        Ok(())
     }
 
     /// SHA-256 of some items, as a store of them would have it.
@@ -130,7 +128,7 @@ impl<'a> OrderedItems<'a> {
     }
 
     /// Their ids.
-    pub(super) fn ids(&self) -> Result<IdTable> {
+    pub(crate) fn ids(&self) -> Result<IdTable> {
         let mut ids = IdTable::new();
         match &self.order {
             None => return Ok(self.stores[0].ids().clone()),
@@ -161,15 +159,44 @@ impl<'a> OrderedItems<'a> {
     }
 }
 
+/// Items that came into an index together.
+struct Part<'a> {
+    /// Name of their digest.
+    name: &'a str,
+    digest: &'a str,
+    range: Range<usize>,
+}
+
+/// The items of the build, and those of each addition.
+fn parts_of<'a>(index: &Index, manifest: &'a Manifest, path: &Path) -> Result<Vec<Part<'a>>> {
+    let items = index.item_ids().len();
+    let mut parts = Vec::new();
+    for (name, digest) in &manifest.digests {
+        let Some(rest) = name.strip_prefix(DATA_DIGEST) else { continue };
+        let number = |text: &str| text.parse::<usize>().ok();
+        let range = match rest.trim().split_once("..").map(|(start, end)| (number(start), number(end))) {
+            Some((Some(start), Some(end))) => start..end,
+            _ if rest.is_empty() => 0..items - index.added(),
+            _ => continue,
+        };
+        if range.start > range.end || range.end > items {
+            let what = format!("items {name:?} of an index of {items} items; build the index again");
+            return Err(Error::corrupt(path.join(MANIFEST_FILE), what).into());
+        }
+        parts.push(Part { name, digest, range });
+    }
+    Ok(parts)
+}
+
 /// Whether ids are nothing but positions: the columns of an npy file have no other names.
 fn is_numbered(ids: &IdTable) -> bool {
     ids.iter().enumerate().all(|(position, id)| id.parse() == Ok(position))
 }
 
 /// The texts, told to a progress bar on every pass.
-pub(super) struct ToldTexts<'a> {
-    pub(super) items: &'a OrderedItems<'a>,
-    pub(super) progress: &'a dyn Progress,
+pub(crate) struct ToldTexts<'a> {
+    pub(crate) items: &'a OrderedItems<'a>,
+    pub(crate) progress: &'a dyn Progress,
 }
 
 impl ItemTexts for ToldTexts<'_> {

@@ -4,6 +4,7 @@ use anyhow::Result;
 use loxia::core::artefact::digest_bytes;
 use loxia::core::{PairScorer, Query, Seed};
 use loxia::data::{DataSet, QueryStore};
+use loxia::search::Index;
 
 use super::anchor_choice::{DEFAULT_ANCHORS, draw};
 use super::build::{AnchorRows, BuildFlags};
@@ -15,7 +16,8 @@ use crate::context::Context;
 use crate::exit::usage;
 use crate::report::{Summary, duration};
 
-/// Scores anchors against all items into a matrix beside the output; `None` after a dry run.
+/// Scores anchors against all items into a matrix beside the output; `None` after a dry run, and where a
+/// finished index is there that was made from the same.
 pub(super) fn score_anchors<'a>(
     flags: &BuildFlags,
     data: Option<&'a DataSet>,
@@ -31,8 +33,25 @@ pub(super) fn score_anchors<'a>(
     let (anchors, chosen, of_rows) = choose_anchors(flags, queries, data, context, summary)?;
     let items = OrderedItems::whole(store);
     let scorer = flags.model_flags.cross_encoder(model, context)?;
-    let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
     summary.fact("model", scorer.info().name);
+    let anchors_store = QueryStore::from_records(anchors.clone())?;
+    let layout = serde_json::to_vec(&scorer.facts().layout)?;
+    let digests = vec![
+        ("model", scorer.info().digest),
+        ("layout", digest_bytes(&layout)),
+        (DATA_DIGEST, store.digest().to_owned()),
+        ("queries", anchors_store.digest().to_owned()),
+    ];
+    let output = &flags.output.output;
+    if flags.resume && !flags.dry_run && output.exists() {
+        let expected: Vec<(&str, &str)> =
+            digests.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
+        let finished = Index::open(output, &expected)?.summary();
+        context.say(format_args!("{} is complete; nothing to do", output.display()));
+        summary.fact("anchors", finished.anchors).fact("items", finished.items);
+        return Ok(None);
+    }
+    let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
     if flags.dry_run {
         let time = forecast.time(forecast.pairs);
         context.say(format_args!("to score: {}", forecast.sentence(forecast.pairs)));
@@ -43,10 +62,9 @@ pub(super) fn score_anchors<'a>(
             .fact_as("expected time", duration(time), time.as_secs_f64());
         return Ok(None);
     }
-    let anchors_store = QueryStore::from_records(anchors.clone())?;
     let scores = anchor_scores(
         &AnchorScoring {
-            path: &anchors_path(&flags.output.output),
+            path: &anchors_path(output),
             overwrite: flags.output.overwrite,
             resume: flags.resume,
             tile_pairs: flags.tile_pairs,
@@ -59,13 +77,6 @@ pub(super) fn score_anchors<'a>(
         context,
         summary,
     )?;
-    let layout = serde_json::to_vec(&scorer.facts().layout)?;
-    let digests = vec![
-        ("model", scorer.info().digest),
-        ("layout", digest_bytes(&layout)),
-        (DATA_DIGEST, store.digest().to_owned()),
-        ("queries", anchors_store.digest().to_owned()),
-    ];
     let item_ids = store.ids().clone();
     Ok(Some(AnchorRows {
         scores,

@@ -1,39 +1,49 @@
 //! The method of a search: the index itself, or another one made from its anchor rows.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use loxia::search::{BuildOptions, Exact, Index, Method, MethodName, Schedule, build};
+use loxia::search::{BuildOptions, Exact, FirstStage, Index, Method, MethodName, Rerank, Schedule, build};
 
+use super::SearchFlags;
 use crate::command::index::anchors_path;
 use crate::context::Context;
 use crate::exit::usage;
 use crate::matrix_source::read_scores;
 
-/// Makes a method; the published ones choose their constants on the anchor rows first.
+/// Makes the method; the published ones choose their constants on the anchor rows first.
 pub(super) fn of(
-    name: MethodName,
+    flags: &SearchFlags,
     index: Index,
-    path: &Path,
-    rounds: Option<u32>,
+    first_stage: Option<Arc<dyn FirstStage>>,
     context: &Context,
 ) -> Result<Box<dyn Method>> {
-    let defaults = BuildOptions::default();
-    let rounds = rounds.map_or(defaults.rounds, |rounds| rounds as usize);
-    match name {
-        MethodName::Posterior => return Ok(Box::new(index.with_schedule(Schedule::Even { rounds }))),
-        MethodName::Exact => return Ok(Box::new(Exact::new(index.items()))),
+    let (name, defaults) = (flags.method, BuildOptions::default());
+    let rounds = flags.rounds.map_or(defaults.rounds, |rounds| rounds as usize);
+    match (name, &first_stage) {
+        (MethodName::Posterior, _) => return Ok(Box::new(index.with_schedule(Schedule::Even { rounds }))),
+        (MethodName::Exact, _) => return Ok(Box::new(Exact::new(index.items()))),
+        (MethodName::Rerank, Some(stage)) => return Ok(Box::new(Rerank::new(stage.clone()))),
         _ => {}
     }
-    let scores = anchors_path(path);
+    let scores = anchors_path(&flags.index);
     if !scores.is_dir() || index.added() > 0 {
         return usage(format!(
-            "--method {name} is made from the anchor scores of all items, which {} would hold; posterior, rerank \
-             by `loxia retrieve` and `loxia rerank`, and exact do without",
+            "--method {name} is made from the anchor scores of all items, which {} would hold; posterior, exact, and \
+             rerank with a --first-stage do without",
             scores.display()
         ));
     }
-    let anchors = index.anchor_set(Arc::new(read_scores(&scores, context)?))?;
-    Ok(build(name, &anchors, &BuildOptions { rounds, ..defaults })?.method)
+    let mut anchors = index.anchor_set(Arc::new(read_scores(&scores, context)?))?;
+    if let Some(stage) = first_stage {
+        let Some(queries) = index.anchor_queries()? else {
+            return usage(format!(
+                "{} does not hold its anchor queries, on which --method {name} would try --first-stage; build it again",
+                flags.index.display()
+            ));
+        };
+        anchors = anchors.with_first_stage(stage, queries.into())?;
+    }
+    let axn_shortlist = flags.axn_shortlist.map(|count| count as usize);
+    Ok(build(name, &anchors, &BuildOptions { rounds, axn_shortlist, ..defaults })?.method)
 }

@@ -5,9 +5,9 @@ mod method;
 mod queries;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::{Answer, Budget, Cost, PairScorer, Query, RecallTarget, Stop};
 use loxia::data::{DataSet, ItemStore};
@@ -15,6 +15,7 @@ use loxia::search::{Index, Method, MethodName, QueryView, search_with};
 
 use super::index::items::OrderedItems;
 use super::index::vectors::VectorSpace;
+use crate::command::first_stage::FirstStageChoice;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions};
@@ -25,6 +26,8 @@ use answer::{AnswerOutput, Found};
 
 /// Pairs paid for each query when no limit is given.
 const DEFAULT_BUDGET: u64 = 200;
+/// What is left of a deadline for the first batch, however long the query took to encode.
+const LEAST_DEADLINE: Duration = Duration::from_millis(1);
 
 /// Search a collection for the items that a cross-encoder scores highest.
 ///
@@ -32,7 +35,7 @@ const DEFAULT_BUDGET: u64 = 200;
 /// how much of the true top k it holds.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  loxia search --index INDEX --model MODEL_DIR --data ITEMS.jsonl --query \"how do crossbills feed\" --k 10
+  loxia search --index INDEX --model MODEL_DIR --query \"how do crossbills feed\" --k 10
   loxia search --index INDEX --model MODEL_DIR --dual QUERY_DIR,ITEM_DIR --data WORLDS_DIR --world verb.motion \\
       --split test --query \"he [[ran]] home\" --recall 0.95
   loxia search --index INDEX --model MODEL_DIR --data BEIR_DIR --queries QUERIES.jsonl --budget 500 --output RUN.trec
@@ -54,8 +57,9 @@ pub(crate) struct SearchFlags {
     /// The dual encoder it was built with, if it was built with one
     #[arg(long, value_name = "DIR")]
     dual: Option<String>,
-    /// Data set with the items; given again for items that were added from elsewhere
-    #[arg(long, value_name = "PATH", required = true)]
+    /// Data set with the items; given again for items that were added from elsewhere [default: where they were when
+    /// the index was built]
+    #[arg(long, value_name = "PATH")]
     data: Vec<PathBuf>,
     /// One query
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["queries", "interactive"])]
@@ -87,6 +91,11 @@ pub(crate) struct SearchFlags {
     /// How to choose what is scored; other methods than posterior and exact need INDEX.anchors
     #[arg(long, value_name = "NAME", default_value = "posterior")]
     method: MethodName,
+    #[arg(long, value_name = "NAME|RUN", help = crate::command::first_stage::HELP)]
+    first_stage: Option<FirstStageChoice>,
+    /// axn looks only at the first stage's best N [default: at all items]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    axn_shortlist: Option<u32>,
     /// Where to write the answers [default: stdout]
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -132,14 +141,17 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
             flags.index.display()
         ));
     }
-    let data: Vec<DataSet> =
-        flags.data.iter().map(|path| flags.data_flags.open(path)).collect::<Result<_>>()?;
+    let data = flags.open_data(&index)?;
     let stores: Vec<&ItemStore> = data.iter().map(|data| Ok(data.items()?)).collect::<Result<_>>()?;
+    let mut summary = Summary::default();
     let items = OrderedItems::of_index(&index, &flags.index, stores, context)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     super::index::check_model(&index, &flags.index, &scorer.info().digest, context)?;
+    let stage = flags.first_stage.as_ref();
+    let stage = stage.map(|stage| stage.over(&items, context, &mut summary)).transpose()?.flatten();
     let space = match (flags.method, flags.dual.as_deref()) {
         (MethodName::Exact, _) => None,
+        (MethodName::Rerank, _) if stage.is_some() => None,
         (_, dual) => VectorSpace::of_index(&index, &flags.index, dual, &flags.model_flags, context)?,
     };
     if !matches!(space, Some(VectorSpace::Dual(_))) {
@@ -147,10 +159,9 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
             .typed
             .refuse(&["dual"], "the index was built without a dual encoder, or the method needs none")?;
     }
-    let mut summary = Summary::default();
     summary.fact("index", flags.index.display().to_string()).fact("method", flags.method.to_string());
     summary.fact("model", scorer.info().name);
-    let method = method::of(flags.method, index, &flags.index, flags.rounds, context)?;
+    let method = method::of(&flags, index, stage, context)?;
     let scorer = flags.kept_scores.around(scorer, &mut summary)?;
     let engine = Engine { method, items, space, scorer, k: flags.k, stop };
     engine.remarks(context);
@@ -185,12 +196,44 @@ impl SearchFlags {
         if recall.is_some() {
             self.typed.refuse(&["rounds"], "a recall target looks at its estimate in rounds of its own")?;
         }
+        let name = self.method;
+        if !name.is_adaptive() {
+            self.typed.refuse(&["rounds"], &format!("{name} does not work in rounds"))?;
+        } else if self.budget.is_none() && self.deadline.is_some() {
+            self.typed.refuse(&["rounds"], "they divide a --budget, and there is none")?;
+        }
+        if !name.has_first_stage() {
+            self.typed.refuse(&["first-stage"], &format!("{name} has none"))?;
+        }
+        if !name.is_axn() {
+            self.typed.refuse(&["axn-shortlist"], "it is for --method axn and its variants")?;
+        }
         if self.query.is_some() || self.interactive {
             self.typed.refuse(&["rows"], "it chooses among the queries of a file")?;
         }
         let unlimited = recall.is_none() && self.deadline.is_none() && self.method != MethodName::Exact;
         let budget = self.budget.or(unlimited.then_some(DEFAULT_BUDGET)).map(Budget);
         Ok(Stop { budget, recall, deadline: self.deadline.map(Duration::from_millis) })
+    }
+
+    /// The data sets of the flags, or those that the index was built from.
+    fn open_data(&self, index: &Index) -> Result<Vec<DataSet>> {
+        if !self.data.is_empty() {
+            return self.data.iter().map(|path| self.data_flags.open(path)).collect();
+        }
+        self.typed
+            .refuse(&["world", "split", "data-format"], "they say what of --data, which is not given")?;
+        if index.sources().is_empty() {
+            return usage(format!(
+                "{} does not say where its items are: give the data set with --data",
+                self.index.display()
+            ));
+        }
+        let open = |source| {
+            DataFlags::open_source(source)
+                .context("the index was built from there; if it has moved, say where it is with --data")
+        };
+        index.sources().iter().map(open).collect()
     }
 }
 
@@ -213,22 +256,20 @@ impl Engine<'_> {
 
     /// Searches for one query.
     fn search(&self, query: &Query, context: &Context) -> Result<Answer> {
+        let started = Instant::now();
         let vector = self.space.as_ref().map(|space| space.query(query, context)).transpose()?;
         let view = QueryView { id: query.id.as_str(), vector: vector.as_deref(), text: Some(&query.text) };
         let one = std::slice::from_ref(query);
-        let answer = search_with(
-            &*self.method,
-            &view,
-            self.k,
-            &self.stop,
-            &context.cancel,
-            |items, scores, cancel| {
+        // Encoding the query is part of the time that a person waits.
+        let left = |deadline: Duration| deadline.saturating_sub(started.elapsed()).max(LEAST_DEADLINE);
+        let stop = Stop { deadline: self.stop.deadline.map(left), ..self.stop };
+        let answer =
+            search_with(&*self.method, &view, self.k, &stop, &context.cancel, |items, scores, cancel| {
                 let texts = items.iter().map(|&item| self.items.get(item)).collect::<Result<Vec<_>, _>>();
                 let texts = texts.map_err(|error| loxia::core::Error::Scorer(Box::new(error)))?;
                 let pairs: Vec<(u32, u32)> = (0..texts.len() as u32).map(|item| (0, item)).collect();
                 Ok(self.scorer.score(one, &texts, &pairs, scores, &loxia::core::NoProgress, cancel)?)
-            },
-        );
+            });
         Ok(answer?)
     }
 
@@ -273,7 +314,14 @@ impl Engine<'_> {
                 let bar = context.hidden_bar();
                 let answer = self.search(&query, context);
                 totals.took += bar.finish().1;
-                let answer = answer?;
+                let answer = match answer {
+                    Ok(answer) => answer,
+                    Err(error) if context.cancel.is_cancelled() => return Err(error),
+                    Err(error) => {
+                        crate::output::tell(format_args!("error: {error:#}"));
+                        continue;
+                    }
+                };
                 totals.add(&answer);
                 out(&Found {
                     query: &query,

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::estimates::EstimateCell;
 use super::input::Rows;
+use super::targets::TargetCell;
 
 /// The cells of the mean that methods are compared by.
 const MEAN_KS: [usize; 3] = [10, 50, 100];
@@ -29,6 +30,10 @@ pub(super) struct Plan {
     pub(super) seeds: Vec<u64>,
     pub(super) anchor_counts: Vec<usize>,
     pub(super) estimate: bool,
+    /// Recall targets to stop at.
+    pub(super) targets: Vec<f64>,
+    /// AXN looks only at as many of the first stage's best.
+    pub(super) axn_shortlist: Option<usize>,
     /// Whether methods that a publication counted otherwise are counted so.
     pub(super) as_in_paper: bool,
 }
@@ -47,6 +52,7 @@ pub(super) struct MethodResult {
     /// Mean over the twelve cells, where they are all there.
     pub(super) mean12: Option<Cell>,
     pub(super) estimates: Vec<EstimateCell>,
+    pub(super) targets: Vec<TargetCell>,
 }
 
 /// Mean recall over queries at one cost and one k.
@@ -122,11 +128,15 @@ impl Plan {
             _ => self.costs.iter().map(|&cost| (cost, Stop::at_budget(cost))).collect(),
         };
         let queries = test.scores.rows();
-        let (mut chosen, mut estimates) = (Vec::new(), Vec::new());
+        let (mut chosen, mut estimates, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         // By seed, query and cost.
         let mut outcomes: Vec<Vec<Vec<RowOutcome>>> = Vec::new();
-        let options =
-            BuildOptions { rounds: self.rounds, calibrate: self.estimate, ..BuildOptions::default() };
+        let options = BuildOptions {
+            rounds: self.rounds,
+            calibrate: self.estimate || !self.targets.is_empty(),
+            axn_shortlist: self.axn_shortlist,
+            ..BuildOptions::default()
+        };
         let named: Vec<Seed> = seeds.iter().map(|&seed| Seed(seed)).collect();
         for (at, built) in build_for_seeds(method, anchors, &options, &named)?.into_iter().enumerate() {
             if !built.chosen.is_empty() && !chosen.contains(&built.chosen) {
@@ -146,6 +156,10 @@ impl Plan {
             if at == 0 && self.estimate && method != MethodName::Exact {
                 estimates = self.estimates(&*built.method, &budgets, test, &outcomes[0], cancel)?;
             }
+            let estimating = outcomes[0].first().and_then(|costs| costs.first());
+            if at == 0 && estimating.is_some_and(|outcome| outcome.estimate.is_some()) {
+                targets = self.stop_at_targets(&*built.method, test, cancel)?;
+            }
         }
         let cells = self.cells(&budgets, &outcomes)?;
         Ok(MethodResult {
@@ -156,6 +170,7 @@ impl Plan {
             mean12: self.mean12(&budgets, &outcomes)?,
             cells,
             estimates,
+            targets,
         })
     }
 
@@ -187,6 +202,7 @@ impl Plan {
             mean12: self.mean12(&budgets, &outcomes)?,
             cells: self.cells(&budgets, &outcomes)?,
             estimates: Vec::new(),
+            targets: Vec::new(),
         }))
     }
 

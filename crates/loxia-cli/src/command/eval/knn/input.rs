@@ -7,9 +7,10 @@ use anyhow::Result;
 use loxia::core::{Cost, PairScorer, Query};
 use loxia::data::DataSet;
 use loxia::search::linalg::Dense;
-use loxia::search::{AnchorSet, ItemScores, QueryRows};
+use loxia::search::{AnchorSet, FirstStage, ItemScores, QueryRows};
 
 use super::{KnnFlags, Vectors};
+use crate::command::first_stage::FirstStageChoice;
 use crate::command::index::items::OrderedItems;
 use crate::command::index::vectors::VectorSpace;
 use crate::command::score::score_tile;
@@ -27,6 +28,7 @@ pub(super) struct Rows {
     pub(super) scores: Dense,
     vectors: Option<(Dense, Arc<Dense>)>,
     item_scores: Option<Arc<ItemScores>>,
+    first_stage: Option<GivenStage>,
     pub(super) anchors: Range<usize>,
     pub(super) test: Range<usize>,
 }
@@ -46,7 +48,9 @@ impl Rows {
         };
         let vectors = read_vectors_of(flags, &scored, data.as_ref(), context)?;
         let item_scores = read_item_scores(flags, scored.scores.cols(), context)?;
-        Ok(Rows { scores: scored.scores, vectors, item_scores, anchors: scored.anchors, test: scored.test })
+        let first_stage = read_first_stage(flags, &scored, data.as_ref(), context, summary)?;
+        let Scored { scores, anchors, test, .. } = scored;
+        Ok(Rows { scores, vectors, item_scores, first_stage, anchors, test })
     }
 
     /// The first `count` anchor rows.
@@ -59,6 +63,10 @@ impl Rows {
         let mut anchors = AnchorSet::new(Arc::new(self.scores.select_rows(&rows)), vectors)?;
         if let Some(item_scores) = &self.item_scores {
             anchors = anchors.with_item_scores(item_scores.clone())?;
+        }
+        if let Some(GivenStage { stage, queries }) = &self.first_stage {
+            let named = rows.iter().map(|&row| queries[row].clone()).collect();
+            anchors = anchors.with_first_stage(stage.clone(), named)?;
         }
         Ok(anchors)
     }
@@ -75,8 +83,15 @@ impl Rows {
         QueryRows {
             scores: Arc::new(self.scores.select_rows(&rows)),
             vectors: self.vectors.as_ref().map(|(queries, _)| Arc::new(queries.select_rows(&rows))),
+            queries: self.first_stage.as_ref().map(|first| first.queries[self.test.clone()].into()),
         }
     }
+}
+
+/// A first stage of its own, and the query of each row.
+struct GivenStage {
+    stage: Arc<dyn FirstStage>,
+    queries: Vec<Query>,
 }
 
 /// Scores, and which of their rows are what.
@@ -191,6 +206,14 @@ fn vectors_of_texts(
     data: &DataSet,
     context: &Context,
 ) -> Result<(Dense, Arc<Dense>)> {
+    let (queries, items) = texts_of(scored, data)?;
+    let dual = flags.dual.as_deref();
+    let (space, item_vectors) = VectorSpace::of_texts(dual, &items, &flags.model_flags, context)?;
+    Ok((space.queries(&queries, context)?, Arc::new(item_vectors)))
+}
+
+/// The queries of the rows, and the items of the columns.
+fn texts_of<'a>(scored: &Scored, data: &'a DataSet) -> Result<(Vec<Query>, OrderedItems<'a>)> {
     let (items, queries) = (data.items()?, DataFlags::queries_beside_items(data)?);
     let (rows, cols) = (scored.scores.rows(), scored.scores.cols());
     if items.len() != cols || queries.len() < rows {
@@ -201,12 +224,25 @@ fn vectors_of_texts(
             items.len()
         ));
     }
-    let queries: Vec<Query> =
-        scored.queries.iter().map(|&row| queries.get(row)).collect::<loxia::data::Result<_>>()?;
-    let items = OrderedItems::whole(items);
-    let dual = flags.dual.as_deref();
-    let (space, item_vectors) = VectorSpace::of_texts(dual, &items, &flags.model_flags, context)?;
-    Ok((space.queries(&queries, context)?, Arc::new(item_vectors)))
+    let read = scored.queries.iter().map(|&row| queries.get(row));
+    Ok((read.collect::<loxia::data::Result<_>>()?, OrderedItems::whole(items)))
+}
+
+/// The first stage that the flags name, with the query of each row.
+fn read_first_stage(
+    flags: &KnnFlags,
+    scored: &Scored,
+    data: Option<&DataSet>,
+    context: &Context,
+    summary: &mut Summary,
+) -> Result<Option<GivenStage>> {
+    let choice = match &flags.first_stage {
+        None | Some(FirstStageChoice::Vectors) => return Ok(None),
+        Some(choice) => choice,
+    };
+    let Some(data) = data else { return usage("--first-stage needs the texts and ids: give --data") };
+    let (queries, items) = texts_of(scored, data)?;
+    Ok(choice.over(&items, context, summary)?.map(|stage| GivenStage { stage, queries }))
 }
 
 fn read_item_scores(flags: &KnnFlags, items: usize, context: &Context) -> Result<Option<Arc<ItemScores>>> {

@@ -6,6 +6,7 @@ mod grid;
 mod input;
 mod output;
 mod page;
+mod targets;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::search::MethodName;
 
+use super::matrix;
+use crate::command::first_stage::FirstStageChoice;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions};
@@ -59,8 +62,8 @@ Every constant of a method is chosen on anchor rows; test rows are only searched
 every scored item may be in the answer. Methods that draw at random are averaged over --seeds.
 mean12 is the mean over k = 10, 50, 100 and cost 50, 100, 200, 500.
 Methods: exact, rerank, posterior; as published: anncur, adacur, axn; centred and with a ridge: anncur+, adacur+, \
-axn+; variants: anncur-kmeans, anncur-dual, adacur-random, adacur-softmax, adacur-variance, adacur-split, \
-axn-dual, axn-factors; with --item-scores: itemcur, fixed-item; a bound that looks at the test rows: anncur-oracle.")]
+axn+; variants: anncur-columns, anncur-kmeans, anncur-dual, adacur-random, adacur-softmax, adacur-softmax-split, \
+adacur-uniform, adacur-variance, adacur-variance-all, adacur-split, axn-dual, axn-factors; with --item-scores: itemcur, fixed-item; a bound that looks at the test rows: anncur-oracle.")]
 pub(crate) struct KnnFlags {
     #[command(flatten)]
     typed: Typed,
@@ -92,6 +95,11 @@ pub(crate) struct KnnFlags {
     model_flags: ModelFlags,
     #[command(flatten)]
     kept_scores: KeptScoresFlags,
+    #[arg(long, value_name = "NAME|RUN", help = crate::command::first_stage::HELP)]
+    first_stage: Option<FirstStageChoice>,
+    /// axn looks only at the first stage's best N [default: at all items]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    axn_shortlist: Option<u64>,
     /// Scores of items in the query slot: all items (rows) against anchor items, or anchor items (rows) against all
     #[arg(long, value_name = "MATRIX")]
     item_scores: Option<PathBuf>,
@@ -133,9 +141,15 @@ pub(crate) struct KnnFlags {
     /// Also measure how far the recall estimate of posterior can be trusted
     #[arg(long)]
     estimate: bool,
+    /// Also stop at these recall targets, for every k: what posterior then reaches, and what it costs
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = share)]
+    target: Vec<f64>,
     /// Write an HTML report with the plots
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Put the study of `loxia eval matrix` into the report as well: spectrum, heat maps of recall and error
+    #[arg(long)]
+    study_matrix: bool,
     /// Replace an existing report
     #[arg(long)]
     overwrite: bool,
@@ -149,13 +163,18 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "it must be a whole number, at least 1".to_owned())
 }
 
+fn share(text: &str) -> Result<f64, String> {
+    let target = text.parse().ok().and_then(|value| loxia::core::RecallTarget::new(value).ok());
+    target.map(|target| target.get()).ok_or_else(|| "it must be above 0 and at most 1".to_owned())
+}
+
 /// Reads, searches, prints.
 pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     if context.json {
         flags.typed.refuse(&["markdown"], "--json prints objects")?;
     }
     if flags.report.is_none() {
-        flags.typed.refuse(&["overwrite"], "it is for --report")?;
+        flags.typed.refuse(&["overwrite", "study-matrix"], "it is for --report")?;
     }
     let report = match &flags.report {
         Some(path) => Some((path, claim(path, flags.overwrite)?)),
@@ -170,7 +189,8 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     let results = results?;
 
     if let Some((path, existing)) = report {
-        let html = page::render(&plan, &rows, &results);
+        let study = if flags.study_matrix { Some(study(&rows, context)?) } else { None };
+        let html = page::render(&plan, &rows, &results, study.as_ref());
         write_text_to(path, existing, |out| Ok(out.write_all(html.as_bytes())?))?;
     }
     let mut out = std::io::BufWriter::new(Stdout::lock());
@@ -187,6 +207,15 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     }
     summary.print(context, true)?;
     Ok(Outcome::Done)
+}
+
+/// The matrix of all rows, with the settings that `loxia eval matrix` has unless told otherwise.
+fn study(rows: &Rows, context: &Context) -> Result<(matrix::Plan, matrix::Study)> {
+    let plan = matrix::Plan::usual(rows.scores.rows(), rows.scores.cols());
+    let bar = context.bar(plan.work(), "approximations");
+    let study = plan.run(&rows.scores, &bar, &context.cancel);
+    bar.finish();
+    Ok((plan, study?))
 }
 
 fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
@@ -209,6 +238,8 @@ fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
         rounds: flags.rounds as usize,
         seeds: distinct(&flags.seeds),
         anchor_counts: number(anchor_counts),
+        targets: distinct(&flags.target),
+        axn_shortlist: flags.axn_shortlist.map(|count| count as usize),
         as_in_paper: flags.accounting == Accounting::Paper,
         estimate: flags.estimate || flags.report.is_some(),
     })

@@ -17,6 +17,18 @@ pub(super) fn write_json(plan: &Plan, results: &[MethodResult], out: &mut impl W
         for cell in result.cells.iter().flatten() {
             objects.push(record(plan, result, cell));
         }
+        for cell in &result.targets {
+            objects.push(json!({
+                "method": result.method.to_string(),
+                "target": cell.target,
+                "cost": cell.pairs,
+                "k": cell.k,
+                "recall": cell.recall,
+                "recall_at_even_cost": cell.even_recall,
+                "even_budget": cell.even_budget,
+                "anchors": result.anchors,
+            }));
+        }
     }
     serde_json::to_writer_pretty(&mut *out, &objects)?;
     writeln!(out)?;
@@ -84,6 +96,11 @@ pub(super) fn write_tables(
         writeln!(out, "\n{bullet}recall as {}{anchors} estimates it\n", result.method)?;
         write_table(&estimate_table(result), markdown, out)?;
     }
+    for result in results.iter().filter(|result| !result.targets.is_empty()) {
+        let anchors = anchors_note(plan, result);
+        writeln!(out, "\n{bullet}{}{anchors}, stopping at a recall target\n", result.method)?;
+        write_table(&target_table(result), markdown, out)?;
+    }
     Ok(())
 }
 
@@ -140,6 +157,28 @@ fn recall_table(plan: &Plan, results: &[MethodResult]) -> Table {
     };
     let rows = results.iter().filter(|result| result.method != MethodName::Exact).map(row).collect();
     Table { header, rows, left }
+}
+
+fn target_table(result: &MethodResult) -> Table {
+    let (header, rows) = target_cells(result);
+    Table { header, rows, left: 0 }
+}
+
+/// Header and rows of what stopping at targets gave.
+pub(super) fn target_cells(result: &MethodResult) -> (Vec<String>, Vec<Vec<String>>) {
+    let header =
+        ["k", "target", "recall", "mean cost", "recall of that as a budget", "budget for that recall"];
+    let rows = result.targets.iter().map(|cell| {
+        vec![
+            cell.k.to_string(),
+            cell.target.to_string(),
+            format!("{:.3}", cell.recall),
+            format!("{:.1}", cell.pairs),
+            format!("{:.3}", cell.even_recall),
+            cell.even_budget.to_string(),
+        ]
+    });
+    (header.map(str::to_owned).to_vec(), rows.collect())
 }
 
 fn estimate_table(result: &MethodResult) -> Table {

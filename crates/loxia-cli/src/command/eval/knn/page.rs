@@ -5,6 +5,8 @@ use loxia::search::MethodName;
 use super::estimates::EstimateCell;
 use super::grid::{MethodResult, Plan};
 use super::input::Rows;
+use super::output::target_cells;
+use crate::command::eval::matrix;
 use crate::matrix_target::command_line;
 use crate::report::grouped;
 use crate::report_html::{Axis, DataTable, LineChart, Page, Point, Section, Series};
@@ -13,7 +15,12 @@ use crate::report_html::{Axis, DataTable, LineChart, Page, Point, Section, Serie
 const GROUPS: usize = 10;
 
 /// The whole page.
-pub(super) fn render(plan: &Plan, rows: &Rows, results: &[MethodResult]) -> String {
+pub(super) fn render(
+    plan: &Plan,
+    rows: &Rows,
+    results: &[MethodResult],
+    study: Option<&(matrix::Plan, matrix::Study)>,
+) -> String {
     let mut page = Page::new(
         "Recall against cost",
         "How much of the cross-encoder's own top k each method finds, for a given number of scored pairs. \
@@ -44,6 +51,14 @@ pub(super) fn render(plan: &Plan, rows: &Rows, results: &[MethodResult]) -> Stri
     }
     for result in results.iter().filter(|result| !result.estimates.is_empty()) {
         page.section(calibration(plan, result));
+    }
+    for result in results.iter().filter(|result| !result.targets.is_empty()) {
+        page.section(targets(result));
+    }
+    if let Some((plan, study)) = study {
+        for section in matrix::sections(plan, study) {
+            page.section(section);
+        }
     }
     page.made_by(command_line());
     page.render()
@@ -247,6 +262,21 @@ fn calibration(plan: &Plan, result: &MethodResult) -> Section {
     section.wide_figure(
         "Error a query: mean absolute difference of estimate and truth; best constant: the same for the median of \
          the truths in the estimate's place.",
+        table.render(),
+    );
+    section
+}
+
+fn targets(result: &MethodResult) -> Section {
+    let mut section = Section::new(
+        format!("Stopping at a recall target with {}", result.method),
+        "Each query stops when its estimate reaches the target, so that easy ones pay less than hard ones.",
+    );
+    let (header, rows) = target_cells(result);
+    let table = DataTable { header, rows, left: 0, ..DataTable::default() };
+    section.wide_figure(
+        "Beside it: the recall of a budget of the mean cost for every query, and the least such budget with the same \
+         recall.",
         table.render(),
     );
     section

@@ -11,6 +11,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use loxia::search::CurLink;
 
+pub(super) use page::sections;
+pub(super) use study::{Plan, Study};
+
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::Positions;
@@ -48,28 +51,28 @@ pub(crate) struct MatrixFlags {
     #[arg(long, value_name = "A..B")]
     rows: Option<Positions>,
     /// Numbers of anchor queries; those above the number of rows are left out
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50,100,200,500")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = study::ANCHOR_QUERIES)]
     anchor_queries: Vec<usize>,
     /// Numbers of anchor items; those above the number of items are left out
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "50,100,200,500,1000")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = study::ANCHOR_ITEMS)]
     anchor_items: Vec<usize>,
     /// How rows and columns are joined
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "published,ridge")]
     link: Vec<LinkName>,
     /// The ridge, in units of the mean squared norm of an item's column
-    #[arg(long, value_name = "R", default_value_t = 0.03, value_parser = ridge)]
+    #[arg(long, value_name = "R", default_value_t = study::RIDGE, value_parser = ridge)]
     ridge: f64,
     /// Size of the top that is looked for
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = study::K as u32, value_parser = clap::value_parser!(u32).range(1..))]
     k: u32,
     /// Items retrieved by approximate score
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = study::RETRIEVED as u32, value_parser = clap::value_parser!(u32).range(1..))]
     retrieve: u32,
     /// Seeds of the draws
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1,2")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = study::SEEDS)]
     seeds: Vec<u64>,
     /// Bins of the histogram of scores
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = study::BINS as u32, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     bins: u32,
     /// Half the width of the histogram around the mean [default: as far as scores reach; published: 15]
     #[arg(long, value_name = "WIDTH", value_parser = ridge)]

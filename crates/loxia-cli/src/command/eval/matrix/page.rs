@@ -20,14 +20,18 @@ pub(super) fn render(plan: &Plan, study: &Study) -> String {
         .fact("centred values holding 99 %", grouped(study.values_holding(0.99) as u64))
         .fact("mean score", format!("{:.2}", study.mean))
         .fact("deviation", format!("{:.2}", study.deviation));
-    page.section(distribution(study));
-    for ((name, _), cells) in plan.links.iter().zip(&study.cells) {
-        if !cells.is_empty() {
-            page.section(approximation(plan, name, cells));
-        }
+    for section in sections(plan, study) {
+        page.section(section);
     }
     page.made_by(command_line());
     page.render()
+}
+
+/// What the page shows, for a page of more.
+pub(in crate::command::eval) fn sections(plan: &Plan, study: &Study) -> Vec<Section> {
+    let links = plan.links.iter().zip(&study.cells).filter(|(_, cells)| !cells.is_empty());
+    let approximations = links.map(|((name, _), cells)| approximation(plan, name, cells));
+    std::iter::once(distribution(study)).chain(approximations).collect()
 }
 
 fn distribution(study: &Study) -> Section {

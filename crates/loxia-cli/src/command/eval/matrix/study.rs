@@ -6,9 +6,18 @@ use loxia::search::linalg::Dense;
 use loxia::search::{CurLink, CurQuality, cur_quality, numerical_rank, singular_values};
 use rayon::prelude::*;
 
+/// What is looked at unless flags say otherwise.
+pub(super) const ANCHOR_QUERIES: [usize; 4] = [50, 100, 200, 500];
+pub(super) const ANCHOR_ITEMS: [usize; 5] = [50, 100, 200, 500, 1000];
+pub(super) const RIDGE: f64 = 0.03;
+pub(super) const K: usize = 10;
+pub(super) const RETRIEVED: usize = 500;
+pub(super) const SEEDS: [u64; 3] = [0, 1, 2];
+pub(super) const BINS: usize = 200;
+
 /// What is to be found out.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(in crate::command::eval) struct Plan {
     pub(super) anchor_queries: Vec<usize>,
     pub(super) anchor_items: Vec<usize>,
     pub(super) links: Vec<(&'static str, CurLink)>,
@@ -21,7 +30,7 @@ pub(super) struct Plan {
 
 /// What was found out.
 #[derive(Debug)]
-pub(super) struct Study {
+pub(in crate::command::eval) struct Study {
     pub(super) rows: usize,
     pub(super) items: usize,
     pub(super) rank: usize,
@@ -58,13 +67,33 @@ pub(super) struct Cell {
 }
 
 impl Plan {
+    /// What is looked at unless flags say otherwise, as far as the matrix is large enough.
+    pub(in crate::command::eval) fn usual(rows: usize, items: usize) -> Self {
+        let fitting = |counts: &[usize], most: usize| counts.iter().copied().filter(|&n| n <= most).collect();
+        Plan {
+            anchor_queries: fitting(&ANCHOR_QUERIES, rows),
+            anchor_items: fitting(&ANCHOR_ITEMS, items),
+            links: vec![("published", CurLink::Published), ("ridge", CurLink::Ridge(RIDGE))],
+            k: K,
+            retrieve: RETRIEVED,
+            seeds: SEEDS.to_vec(),
+            bins: BINS,
+            histogram_width: None,
+        }
+    }
+
     /// Number of approximations.
-    pub(super) fn work(&self) -> u64 {
+    pub(in crate::command::eval) fn work(&self) -> u64 {
         (self.links.len() * self.anchor_queries.len() * self.anchor_items.len() * self.seeds.len()) as u64
     }
 
     /// Looks at the scores and makes every approximation.
-    pub(super) fn run(&self, scores: &Dense, progress: &dyn Progress, cancel: &Cancel) -> Result<Study> {
+    pub(in crate::command::eval) fn run(
+        &self,
+        scores: &Dense,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Study> {
         let (rows, items) = (scores.rows(), scores.cols());
         let centred_values = singular_values(&centred(scores))?;
         let singular_values = singular_values(scores)?;

@@ -1,0 +1,74 @@
+//! What searches that stop at a recall target reach, and what they cost beside a fixed budget.
+
+use anyhow::Result;
+use loxia::core::{Cancel, RecallTarget, Stop};
+use loxia::search::{Method, QueryRows, RowOutcome, search_row};
+use rayon::prelude::*;
+
+use super::grid::Plan;
+
+/// Searches with one target and one k.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TargetCell {
+    pub(super) target: f64,
+    pub(super) k: usize,
+    /// Mean recall reached.
+    pub(super) recall: f64,
+    /// Mean pairs paid for.
+    pub(super) pairs: f64,
+    /// Mean recall if every query had as many pairs.
+    pub(super) even_recall: f64,
+    /// The least budget, the same for every query, that reaches the same mean recall.
+    pub(super) even_budget: u64,
+}
+
+impl Plan {
+    /// Stops at every target for every k, with a method that estimates.
+    pub(super) fn stop_at_targets(
+        &self,
+        method: &dyn Method,
+        test: &QueryRows,
+        cancel: &Cancel,
+    ) -> Result<Vec<TargetCell>> {
+        let mut cells = Vec::new();
+        for &k in &self.ks {
+            for &target in &self.targets {
+                let stop = Stop { recall: Some(RecallTarget::new(target)?), ..Stop::default() };
+                let (recall, pairs) = means(method, test, k, &stop, cancel)?;
+                let budget = |pairs: u64| means(method, test, k, &Stop::at_budget(pairs), cancel);
+                let (even_recall, _) = budget(pairs.round() as u64)?;
+                // A budget of all items finds everything, so that there is one that is enough.
+                let (mut below, mut enough) = (0, method.items() as u64);
+                let mut guess = pairs.round() as u64;
+                while enough - below > 1 {
+                    guess = guess.clamp(below + 1, enough - 1);
+                    if budget(guess)?.0 >= recall - 1e-9 {
+                        enough = guess;
+                    } else {
+                        below = guess;
+                    }
+                    // Near the mean cost first, then by halves.
+                    guess = if enough == method.items() as u64 { 2 * below } else { below.midpoint(enough) };
+                }
+                cells.push(TargetCell { target, k, recall, pairs, even_recall, even_budget: enough });
+            }
+        }
+        Ok(cells)
+    }
+}
+
+/// Mean recall and mean pairs over all queries.
+fn means(
+    method: &dyn Method,
+    test: &QueryRows,
+    k: usize,
+    stop: &Stop,
+    cancel: &Cancel,
+) -> Result<(f64, f64)> {
+    let queries = test.scores.rows();
+    let search = |query| search_row(method, test, query, &[k], stop, cancel);
+    let found: Vec<RowOutcome> =
+        (0..queries).into_par_iter().map(search).collect::<loxia::search::Result<_>>()?;
+    let mean = |value: fn(&RowOutcome) -> f64| found.iter().map(value).sum::<f64>() / queries.max(1) as f64;
+    Ok((mean(|outcome| outcome.recalls[0]), mean(|outcome| outcome.cost.pairs as f64)))
+}
