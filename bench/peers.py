@@ -32,7 +32,6 @@ class Bench:
         self.directories, self.remark = models.make(self.root / "models", options.smoke)
         self.words = workloads.Words(self.directories["minilm"])
         self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
-        self.batches = {}
         self.variants, self.versions = {}, {}
 
     def wants(self, key):
@@ -103,7 +102,7 @@ def encoder_part(bench, threads):
         if not any(one.library == OURS for one in present):
             raise SystemExit(f"our own outputs for {model} do not agree with PyTorch's: nothing can be compared")
         for workload in (workload for workload in wanted if workload.model == model):
-            racing = choose_batches(present, workload, bench.batches, report.say)
+            racing = choose_batches(present, workload, report.say)
             repeat(near_the_best(racing), lambda one: one.run(workload), report.say, *bench.pace())
             results[workload.key] = medians(racing)
             report.table(workload, threads, results[workload.key])

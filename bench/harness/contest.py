@@ -21,7 +21,9 @@ F32_TOLERANCE = 2e-3
 INT8_AGREEMENT = 0.85
 # Between runs, so that threads that still spin for the last engine do not slow the next.
 PAUSE = 0.05
-# A peer that is so much slower than the fastest in the trial is not repeated; its warm run's time is shown.
+# Runs before the repetitions, of which the better counts: one alone may fall on a bad moment.
+TRIALS = 2
+# A peer whose trials are so much slower than the fastest's is not repeated; the better of them is its time.
 HOPELESS = 1.5
 
 
@@ -79,46 +81,53 @@ def agreement(contestant, values, reference):
 
 
 def agreeing(contestants, workload, say):
-    """Those whose outputs agree with PyTorch's f32; the others are named and left out."""
-    first = next((one for one in contestants if (one.library, one.precision) == ("torch", "f32")), contestants[0])
-    reference = first.values(workload)
-    kept = []
+    """Those whose outputs agree with PyTorch's f32, or with another f32 engine's where PyTorch has failed.
+
+    The others are named and left out.
+    """
+    found = []
     for one in contestants:
         try:
-            one.agreement = agreement(one, one.values(workload), reference)
+            found.append((one, one.values(workload)))
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name}: {error}")
-            continue
+    exact = [pair for pair in found if pair[0].precision == "f32"]
+    if not exact:
+        say("no f32 engine is left to compare with")
+        return []
+    first, reference = min(exact, key=lambda pair: (pair[0].library != "torch", pair[0].library == OURS))
+    if first.library != "torch":
+        say(f"PyTorch f32 is not there; outputs are compared with those of {first.name}")
+    kept = []
+    for one, values in found:
+        one.agreement = agreement(one, values, reference)
         bar = 1.0 - F32_TOLERANCE if one.precision == "f32" else INT8_AGREEMENT
         if one.agreement >= bar:
             kept.append(one)
         else:
-            say(f"dropped: {one.precision} {one.name} does not agree with PyTorch f32: {one.agreement:.4f} below {bar}")
+            what = f"{one.precision} {one.name} does not agree with {first.name} f32"
+            say(f"dropped: {what}: {one.agreement:.4f} below {bar}")
     return kept
 
 
-def choose_batches(contestants, workload, known, say):
-    """Warms every engine up and finds the batch size it is fastest with; those that fail are left out.
-
-    `known` remembers batch sizes from one thread count to the next.
-    """
+def choose_batches(contestants, workload, say):
+    """Warms every engine up, finds the batch size it is fastest with, and tries that; those that fail are left out."""
     kept = []
     for one in contestants:
-        key = (workload.key, one.precision, one.name)
-        sizes = (None,) if one.library == OURS else (known[key],) if key in known else workload.batches
         times = {}
         try:
-            for size in sizes:
+            for size in (None,) if one.library == OURS else workload.batches:
                 one.give(workload, size)
                 times[size] = one.run(workload)["wall"]
-            one.batch = known[key] = min(times, key=times.get)
+            one.batch = min(times, key=times.get)
             one.give(workload, one.batch)
-            took = one.run(workload)
+            trials = [one.run(workload) for _ in range(TRIALS)]
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
-        one.walls, one.cpus, one.repeated = [took["wall"]], [took["cpu"]], False
-        one.best = min(took["wall"], *times.values())
+        better = min(trials, key=lambda took: took["wall"])
+        one.walls, one.cpus, one.repeated = [better["wall"]], [better["cpu"]], False
+        one.best = min(better["wall"], *times.values())
         kept.append(one)
     return kept
 
@@ -172,10 +181,13 @@ def medians(contestants):
 
 
 def ratios(rows, clock):
-    """Best repeated peer's figure over ours, by precision; a precision one side lacks has none."""
+    """Best peer's figure over ours, by precision; a precision one side lacks has none.
+
+    Every peer that ran counts, also one that was not repeated: its better trial.
+    """
     found = {}
     for precision in ("f32", "int8"):
-        counted = [row for row in rows if row["precision"] == precision and row.get("repeated", True)]
+        counted = [row for row in rows if row["precision"] == precision]
         mine = [row[clock] for row in counted if row["engine"] == OURS]
         peers = [row[clock] for row in counted if row["engine"] != OURS]
         if mine and peers:

@@ -87,7 +87,7 @@ def avx2_part(bench):
     ]
     if not all(racing):
         return {}, []
-    racing = choose_batches(racing, workload, {}, report.say)
+    racing = choose_batches(racing, workload, report.say)
     repeat(racing, lambda one: one.run(workload), report.say, *bench.pace())
     rows = medians(racing)
     report.say("\nboth sides limited to AVX2")

@@ -33,8 +33,14 @@ fn a_measurement_tells_what_was_computed() {
             ["bench", "encoder", "--json", "--seconds", "0", "--lengths", lengths, "--model", &model];
         let found = succeed(&arguments).json();
         assert_eq!((found["tokens"].as_u64(), found["runs"].as_u64()), (Some(tokens), Some(3)), "{found}");
-        for rate in ["tokens_a_second", "useful_GFLOP_a_second", "peak_GFLOP_a_second", "share_of_peak"] {
-            assert!(found[rate].as_f64().unwrap() > 0.0, "{rate} of {found}");
+        for fact in [
+            "tokens_a_second",
+            "useful_GFLOP_a_second",
+            "peak_GFLOP_a_second",
+            "share_of_peak",
+            "scratch_memory",
+        ] {
+            assert!(found[fact].as_f64().unwrap() > 0.0, "{fact} of {found}");
         }
     }
 }

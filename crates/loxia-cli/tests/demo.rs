@@ -114,11 +114,28 @@ fn without_a_dual_encoder_and_as_json() {
 }
 
 #[test]
+fn in_int8() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (world, model, dual) = (small_world(scratch.path()), model(), dual());
+    let arguments = |precision: &'static str| {
+        let own = ["--data", &world, "--world", "verb.motion", "--split", "test", "--model", &model];
+        let rest = ["--dual", &dual, "--json", "--precision", precision];
+        demo(scratch.path(), &[&own[..], &rest[..]].concat())
+    };
+    let (exact, other) = (arguments("f32"), arguments("int8"));
+    assert_eq!((exact.code, other.code), (0, 0), "{}", other.stderr);
+    assert_ne!(exact.json()["shown"], other.json()["shown"], "scores differ a little");
+    let recall = other.json()["recall_target"]["mean_recall"].as_f64().unwrap();
+    assert!(recall > 0.5, "{recall}");
+}
+
+#[test]
 fn what_does_not_fit_is_said_before_any_work() {
     let scratch = tempfile::tempdir().unwrap();
     let (world, model) = (small_world(scratch.path()), model());
     demo(scratch.path(), &["--data", &world]).fails_with(2, &["belong together"]);
     demo(scratch.path(), &["--dual", &model]).fails_with(2, &["--dual", "embedded"]);
+    demo(scratch.path(), &["--precision", "int8"]).fails_with(2, &["--precision", "embedded"]);
     demo(scratch.path(), &["--overwrite"]).fails_with(2, &["--report"]);
     demo(scratch.path(), &["--anchors", "150", "--searches", "60"]).fails_with(2, &["210", "200"]);
     let few = super::program::beir(scratch.path(), 20).display().to_string();

@@ -12,6 +12,7 @@ mod index;
 mod keep_scores;
 mod kill;
 mod knn;
+mod precision;
 mod program;
 mod rerank;
 mod retrieve;

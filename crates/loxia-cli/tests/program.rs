@@ -131,3 +131,13 @@ pub(crate) fn content(directory: &Path) -> Vec<(String, Vec<u8>)> {
     files.sort();
     files
 }
+
+/// The numbers of a float32 npy file with a version 1 header.
+pub(crate) fn npy(path: &Path) -> (String, Vec<f32>) {
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    let length = u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
+    let header = String::from_utf8(bytes[10..10 + length].to_vec()).unwrap();
+    let numbers = bytes[10 + length..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    (header, numbers.collect())
+}

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::program::{asset, beir, content, model, run, succeed};
+use crate::program::{asset, beir, content, model, npy, run, succeed};
 
 fn world_arguments(output: &Path) -> Vec<String> {
     let mut arguments: Vec<String> =
@@ -12,16 +12,6 @@ fn world_arguments(output: &Path) -> Vec<String> {
     arguments.extend(["--model".into(), model(), "--data".into(), asset("worlds")]);
     arguments.extend(["--output".into(), output.display().to_string()]);
     arguments
-}
-
-/// The numbers of a float32 npy file with a version 1 header.
-fn npy(path: &Path) -> (String, Vec<f32>) {
-    let bytes = std::fs::read(path).unwrap();
-    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
-    let length = u16::from_le_bytes([bytes[8], bytes[9]]) as usize;
-    let header = String::from_utf8(bytes[10..10 + length].to_vec()).unwrap();
-    let numbers = bytes[10 + length..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()));
-    (header, numbers.collect())
 }
 
 #[test]

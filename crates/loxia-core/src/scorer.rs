@@ -1,5 +1,7 @@
 //! The contract of everything that scores (query, item) pairs.
 
+use std::sync::Arc;
+
 use crate::{Cancel, Error, Item, Progress, Query, Result};
 
 /// What work cost.
@@ -60,6 +62,24 @@ pub trait PairScorer: Send + Sync {
 
     /// Who scores.
     fn info(&self) -> ScorerInfo;
+}
+
+impl<S: PairScorer + ?Sized> PairScorer for Arc<S> {
+    fn score(
+        &self,
+        queries: &[Query],
+        items: &[Item],
+        pairs: &[(u32, u32)],
+        scores: &mut [f32],
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Cost> {
+        (**self).score(queries, items, pairs, scores, progress, cancel)
+    }
+
+    fn info(&self) -> ScorerInfo {
+        (**self).info()
+    }
 }
 
 /// Any function of a query and an item as a scorer.

@@ -151,6 +151,11 @@ impl CrossEncoder {
         &self.facts
     }
 
+    /// Bytes kept for intermediate results between calls.
+    pub fn scratch_bytes(&self) -> usize {
+        self.engine.scratch_bytes()
+    }
+
     /// The layout, bound to the model's tokenizer.
     pub fn layout(&self) -> &BoundLayout {
         &self.layout

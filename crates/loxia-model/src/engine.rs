@@ -95,6 +95,10 @@ impl Engine {
         self.backend.describe()
     }
 
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.backend.scratch_bytes()
+    }
+
     /// Computes the states of `rows` (token indices within a sequence, pushed by the first closure). What
     /// `finish` makes of a batch, the same number of values for each sequence, goes to `store` sequence by
     /// sequence; batches come in any order.

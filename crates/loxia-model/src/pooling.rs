@@ -88,6 +88,8 @@ pub(crate) fn normalize(vector: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -104,6 +106,56 @@ mod tests {
         let lse = pooled(Pooling::Lse);
         assert!((lse[0] - (1.0_f32.exp() + 3.0_f32.exp()).ln()).abs() < 1e-6);
         assert!((lse[1] - ((-2.0_f32).exp() + 1.0).ln()).abs() < 1e-6);
+    }
+
+    /// One number of a pooling by definition, in `f64`.
+    fn plain(pooling: Pooling, column: &[f64]) -> f64 {
+        match pooling {
+            Pooling::Cls | Pooling::Tanh => column[0],
+            Pooling::Mean | Pooling::Marker => column.iter().sum::<f64>() / column.len() as f64,
+            Pooling::Max => column.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Pooling::Lse => column.iter().map(|x| x.exp()).sum::<f64>().ln(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn poolings_of_odd_shapes(
+            width in 1usize..40,
+            values in proptest::collection::vec(-8.0f32..8.0, 1..800),
+        ) {
+            let rows = values.len().div_ceil(width);
+            let states: Vec<f32> = values.iter().copied().cycle().take(rows * width).collect();
+            for &pooling in Pooling::ALL {
+                let mut out = vec![f32::NAN; width];
+                pool(pooling, &states, &mut out);
+                for (place, &found) in out.iter().enumerate() {
+                    let column: Vec<f64> =
+                        states.iter().skip(place).step_by(width).map(|x| f64::from(*x)).collect();
+                    let expected = plain(pooling, &column);
+                    let near = (f64::from(found) - expected).abs() <= 1e-5 * (1.0 + expected.abs());
+                    prop_assert!(near, "{pooling:?} of {rows} x {width}: {found}, expected {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn speed_of_poolings() {
+        let (rows, width) = (256, 384);
+        let states: Vec<f32> = (0..rows * width).map(|index| (index as f32 * 0.37).sin()).collect();
+        let mut out = vec![0.0; width];
+        for &pooling in Pooling::ALL {
+            let mut best = f64::INFINITY;
+            for _ in 0..2000 {
+                let started = std::time::Instant::now();
+                pool(pooling, std::hint::black_box(&states), &mut out);
+                best = best.min(started.elapsed().as_secs_f64());
+            }
+            let of_each = best * 1e9 / (rows * width) as f64;
+            println!("  {:<8} of {rows} x {width} {of_each:>8.3} ns an input", pooling.name());
+        }
     }
 
     #[test]

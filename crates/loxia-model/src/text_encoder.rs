@@ -135,6 +135,12 @@ impl TextEncoder {
         &self.facts
     }
 
+    /// Bytes kept for intermediate results between calls, by both towers.
+    pub fn scratch_bytes(&self) -> usize {
+        let of_items = if self.facts.shared { 0 } else { self.item.engine.scratch_bytes() };
+        self.query.engine.scratch_bytes() + of_items
+    }
+
     /// Name and digest, as recorded in artefacts.
     pub fn info(&self) -> Result<ScorerInfo> {
         Ok(ScorerInfo { name: self.name.clone(), digest: self.digest.hex()?.to_owned() })

@@ -21,4 +21,12 @@ pub trait EncoderBackend: Send + Sync {
 
     /// One line for people: device, kernel, precision.
     fn describe(&self) -> String;
+
+    /// Bytes of memory for intermediate results that are kept between calls.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    /// Frees what [`EncoderBackend::scratch_bytes`] counts.
+    fn release_scratch(&self) {}
 }

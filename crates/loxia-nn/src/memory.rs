@@ -43,15 +43,17 @@ impl<T: Pod> Buffer<T> {
     /// The first `length` elements, after growing where needed; what they hold is left over from before.
     pub(crate) fn sized(&mut self, length: usize) -> &mut [T] {
         if length > self.lines.len() * Self::IN_LINE {
+            // Freed first: nobody needs both.
+            self.lines = Vec::new();
             *self = Buffer::zeros(length);
         }
         self.length = length;
         self
     }
 
-    /// Bytes allocated.
-    pub(crate) fn bytes(&self) -> usize {
-        self.lines.len() * LINE_BYTES
+    /// How large it is and how much of that was last asked for.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { allocated: self.lines.len() * LINE_BYTES, used: self.length * size_of::<T>() }
     }
 }
 
@@ -69,52 +71,113 @@ impl<T: Pod> DerefMut for Buffer<T> {
     }
 }
 
+/// Size of some memory, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// What it takes.
+    pub(crate) allocated: usize,
+    /// What the last work with it asked for.
+    pub(crate) used: usize,
+}
+
+impl std::iter::Sum for Extent {
+    fn sum<I: Iterator<Item = Extent>>(parts: I) -> Extent {
+        parts.fold(Extent::default(), |sum, part| Extent {
+            allocated: sum.allocated + part.allocated,
+            used: sum.used + part.used,
+        })
+    }
+}
+
 /// Scratch memory that can say how much it is.
 pub(crate) trait Scratch: Default + Send {
-    /// Bytes allocated.
-    fn bytes(&self) -> usize;
+    /// Size of all its parts.
+    fn extent(&self) -> Extent;
 }
+
+/// Loans after which a pool looks back at what they needed.
+const LOANS_BETWEEN_LOOKS: usize = 64;
+/// Memory that is so many times what the largest of these loans needed is given back.
+const FAR_TOO_LARGE: usize = 4;
 
 /// Scratch memory kept between calls.
 ///
 /// A pool and not thread-locals: a thread that waits for its part of a product may be given another part of
 /// the same work meanwhile, and would find its own memory in use.
+///
+/// What a burst of long texts or of many threads left behind goes after [`LOANS_BETWEEN_LOOKS`] loans that had no
+/// use for it. Making it again, should another burst come, is little beside the work that fills it.
 pub(crate) struct Pool<T> {
-    free: Mutex<Vec<T>>,
-    kept_bytes: usize,
+    kept: Mutex<Kept<T>>,
+    most_bytes: usize,
+}
+
+struct Kept<T> {
+    free: Vec<T>,
+    /// Since the last look: loans, the most that one of them needed, and the fewest that were free meanwhile.
+    loans: usize,
+    needed: usize,
+    idle: usize,
 }
 
 impl<T: Scratch> Pool<T> {
-    /// A pool that keeps at most `kept_bytes`; what comes back beyond that is freed.
-    pub(crate) fn new(kept_bytes: usize) -> Self {
-        Pool { free: Mutex::new(Vec::new()), kept_bytes }
+    /// A pool that keeps at most `most_bytes`; what comes back beyond that is freed.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        let kept = Kept { free: Vec::new(), loans: 0, needed: 0, idle: usize::MAX };
+        Pool { kept: Mutex::new(kept), most_bytes }
     }
 
     /// Lends memory to `work`.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        let taken = self.lock().pop();
+        let taken = {
+            let mut kept = self.lock();
+            let taken = kept.free.pop();
+            kept.idle = kept.idle.min(kept.free.len());
+            taken
+        };
         let mut scratch = taken.unwrap_or_default();
         let result = work(&mut scratch);
-        let mut free = self.lock();
-        if free.iter().map(T::bytes).sum::<usize>() + scratch.bytes() <= self.kept_bytes {
-            free.push(scratch);
+        let extent = scratch.extent();
+        let mut kept = self.lock();
+        if kept.allocated() + extent.allocated <= self.most_bytes {
+            kept.free.push(scratch);
+        }
+        kept.needed = kept.needed.max(extent.used);
+        kept.loans += 1;
+        if kept.loans == LOANS_BETWEEN_LOOKS {
+            kept.give_back();
         }
         result
     }
 
     /// Frees everything that is not lent.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        self.lock().free.clear();
     }
 
     /// Bytes that wait for the next call.
     pub(crate) fn bytes(&self) -> usize {
-        self.lock().iter().map(T::bytes).sum()
+        self.lock().allocated()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept<T>> {
         // Scratch has no invariants that a panic could break.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Scratch> Kept<T> {
+    fn allocated(&self) -> usize {
+        self.free.iter().map(|scratch| scratch.extent().allocated).sum()
+    }
+
+    /// Frees what the loans since the last look did not touch, and what was far too large for them.
+    fn give_back(&mut self) {
+        // Loans are taken from the end: what none of them touched is at the beginning.
+        self.free.drain(..self.idle.min(self.free.len()));
+        let largest = FAR_TOO_LARGE * self.needed;
+        self.free.retain(|scratch| scratch.extent().allocated <= largest);
+        (self.loans, self.needed, self.idle) = (0, 0, usize::MAX);
     }
 }
 
@@ -126,8 +189,8 @@ mod tests {
     struct One(Buffer);
 
     impl Scratch for One {
-        fn bytes(&self) -> usize {
-            self.0.bytes()
+        fn extent(&self) -> Extent {
+            self.0.extent()
         }
     }
 
@@ -150,5 +213,29 @@ mod tests {
         pool.with(|one| one.0.sized(16).fill(1.0));
         pool.clear();
         assert_eq!(pool.bytes(), 0);
+    }
+    #[test]
+    fn the_pool_gives_back_what_later_work_has_no_use_for() {
+        let pool: Pool<One> = Pool::new(1 << 20);
+        let small = || pool.with(|one| one.0.sized(16).fill(1.0));
+        // Two loans at once, both large.
+        pool.with(|one| {
+            one.0.sized(1600).fill(1.0);
+            pool.with(|other| other.0.sized(1600).fill(1.0));
+        });
+        assert_eq!(pool.bytes(), 2 * 6400);
+        // The first look sees the large loans, the second only small ones.
+        (2..LOANS_BETWEEN_LOOKS).for_each(|_| small());
+        assert_eq!(pool.bytes(), 2 * 6400);
+        (0..LOANS_BETWEEN_LOOKS).for_each(|_| small());
+        assert_eq!(pool.bytes(), 0);
+        small();
+        assert_eq!(pool.bytes(), 64);
+
+        // One more that nobody takes goes as well, however small.
+        pool.with(|_| small());
+        assert_eq!(pool.bytes(), 2 * 64);
+        (0..2 * LOANS_BETWEEN_LOOKS).for_each(|_| small());
+        assert_eq!(pool.bytes(), 64);
     }
 }

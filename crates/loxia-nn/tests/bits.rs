@@ -75,6 +75,33 @@ fn a_sequence_keeps_its_bits() {
 }
 
 #[test]
+fn rows_may_be_wanted_more_often_than_there_are_tokens() {
+    let shape = model::shape(16, 2, 32, 2);
+    for kernel in Kernel::available() {
+        for precision in [Precision::F32, Precision::Int8] {
+            let encoder =
+                CpuEncoder::new(shape.clone(), model::weights(&shape, 1), kernel, precision).unwrap();
+            for (length, wanted) in
+                [(1, &[0, 0][..]), (2, &[1, 0, 1, 1, 0]), (40, &[[39, 0, 20, 39]; 20].concat())]
+            {
+                let mut batch = PackedBatch::new();
+                model::push(&mut batch, &shape, 3, length);
+                let all = rows(&encoder, &batch, 0, length);
+                let mut out = vec![0.0; wanted.len() * shape.hidden];
+                threads(2).install(|| encoder.forward(&batch, wanted, &mut out)).unwrap();
+                for (&row, found) in wanted.iter().zip(bits(&out).chunks(shape.hidden)) {
+                    assert_eq!(
+                        found,
+                        &all[row as usize * shape.hidden..][..shape.hidden],
+                        "{kernel}, row {row}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_dense_layer_keeps_its_bits() {
     // 1000 inputs take several passes in the vector kernels.
     for (inputs, outputs) in [(37, 19), (1000, 33)] {
@@ -106,4 +133,32 @@ fn scratch_is_kept_and_released() {
     encoder.release_scratch();
     assert_eq!(encoder.scratch_bytes(), 0);
     assert_eq!(rows(&encoder, &batch, 0, 40), before);
+}
+
+#[test]
+fn a_burst_of_long_texts_does_not_keep_its_memory() {
+    let shape = model::shape(16, 2, 32, 2);
+    let mut long = PackedBatch::new();
+    for seed in 0..40 {
+        model::push(&mut long, &shape, seed, 300);
+    }
+    let mut short = PackedBatch::new();
+    model::push(&mut short, &shape, 1, 10);
+    for precision in [Precision::F32, Precision::Int8] {
+        let kept = |batches: &[&PackedBatch]| {
+            let kernel = Kernel::detect().unwrap();
+            let encoder =
+                CpuEncoder::new(shape.clone(), model::weights(&shape, 1), kernel, precision).unwrap();
+            threads(1).install(|| {
+                for &batch in batches {
+                    rows(&encoder, batch, 0, batch.tokens());
+                }
+            });
+            encoder.scratch_bytes()
+        };
+        let (usual, burst) = (kept(&[&short]), kept(&[&long]));
+        assert!(burst > 20 * usual, "{burst} bytes after a burst, {usual} without");
+        let then_short = [vec![&long], vec![&short; 200]].concat();
+        assert_eq!(kept(&then_short), usual, "{precision}");
+    }
 }

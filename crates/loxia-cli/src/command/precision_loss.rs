@@ -1,4 +1,7 @@
 //! What a precision costs: the same texts through a model in `f32` and in another precision.
+//!
+//! Some texts are queries, all are items. A dual encoder's towers each encode their side, and vectors are compared as
+//! `loxia retrieve` compares them; a cross-encoder scores pairs.
 
 use std::path::Path;
 
@@ -6,7 +9,9 @@ use anyhow::{Result, bail};
 use loxia::core::{Item, PairScorer, Query};
 use loxia::data::{Limits, LineReader};
 use loxia::eval::spearman;
-use loxia::model::{CrossEncoder, ModelOptions, ModelSpec, Precision, TextEncoder, Variant};
+use loxia::model::{CrossEncoder, ModelOptions, ModelSpec, Precision, Similarity, TextEncoder, Variant};
+use loxia::search::linalg::Dense;
+use loxia::search::normalise_rows;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -15,8 +20,10 @@ use crate::context::Context;
 const QUERIES: usize = 50;
 /// Texts that a cross-encoder scores for each query; dual encoders compare all.
 const PAIRED: usize = 100;
-/// Depth of the overlap.
+/// Deepest top of the overlap. With few texts it is half of them: a top of all could not lose one.
 const TOP: usize = 10;
+/// Fewest texts that say anything.
+const FEWEST: usize = 11;
 /// Worst texts that are named.
 const WORST: usize = 5;
 
@@ -29,15 +36,24 @@ pub(crate) struct PrecisionLoss {
     queries: usize,
     /// Mean and smallest cosine between the two vectors of a text, for dual encoders.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cosine: Option<Spread>,
+    cosine: Option<Cosines>,
     /// Mean and largest difference of a pair's two scores, for cross-encoders.
     #[serde(skip_serializing_if = "Option::is_none")]
     score_difference: Option<Spread>,
     /// Rank correlation of a query's scores.
     spearman: Spread,
-    /// Share of a query's top 10 that is in the other top 10.
+    /// How many make a query's top.
+    top: usize,
+    /// Share of a query's top that is in the other top.
     top_overlap: Spread,
     worst: Vec<WorstText>,
+}
+
+/// Cosines by the side that a tower encodes.
+#[derive(Debug, Serialize)]
+struct Cosines {
+    queries: Spread,
+    items: Spread,
 }
 
 /// A mean and the worst of the values behind it.
@@ -60,10 +76,28 @@ impl Spread {
 struct WorstText {
     /// Its line in the file, from 1.
     line: usize,
+    /// As what it lost most.
+    side: Side,
     /// Its cosine, or its rank correlation as a query of a cross-encoder.
     value: f64,
     /// How it begins.
     text: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Side {
+    Query,
+    Item,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Query => "query",
+            Side::Item => "item",
+        }
+    }
 }
 
 /// Measures the loss of `options.precision` on the lines of a file.
@@ -82,8 +116,8 @@ pub(crate) fn measure(
     while let Some(line) = reader.next_filled()? {
         lines.push((line.number() as usize, line.text().to_owned()));
     }
-    if lines.len() < TOP + 1 {
-        bail!("{}: {} texts; at least {} are needed, one a line", file.display(), lines.len(), TOP + 1);
+    if lines.len() < FEWEST {
+        bail!("{}: {} texts; at least {FEWEST} are needed, one a line", file.display(), lines.len());
     }
     let step = lines.len().div_ceil(QUERIES);
     let queries: Vec<usize> = (0..lines.len()).step_by(step).collect();
@@ -92,18 +126,21 @@ pub(crate) fn measure(
     let work = Work { spec, lines: &lines, queries: &queries, context };
     let (mut loss, values) = if dual { work.dual(&exact, options)? } else { work.cross(&exact, options)? };
     loss.precision = precision;
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].1.total_cmp(&values[b].1));
-    loss.worst = order
-        .into_iter()
-        .take(WORST)
-        .map(|at| {
-            let (place, value) = values[at];
-            let (line, text) = &lines[place];
-            WorstText { line: *line, value, text: text.chars().take(60).collect() }
-        })
-        .collect();
+    loss.worst = worst(&lines, values);
     Ok(loss)
+}
+
+/// The texts that lost most, each once.
+fn worst(lines: &[(usize, String)], mut values: Vec<Value>) -> Vec<WorstText> {
+    values.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let mut worst: Vec<WorstText> = Vec::new();
+    for Value { place, side, value } in values {
+        let (line, text) = &lines[place];
+        if worst.len() < WORST && worst.iter().all(|named| named.line != *line) {
+            worst.push(WorstText { line: *line, side, value, text: text.chars().take(60).collect() });
+        }
+    }
+    worst
 }
 
 struct Work<'a> {
@@ -113,34 +150,61 @@ struct Work<'a> {
     context: &'a Context,
 }
 
-/// A loss, and for each text or query its place among the lines and its value.
-type Measured = (PrecisionLoss, Vec<(usize, f64)>);
+/// What a text kept as a query or as an item.
+struct Value {
+    place: usize,
+    side: Side,
+    value: f64,
+}
+
+/// A loss, and the values that the worst texts are chosen by.
+type Measured = (PrecisionLoss, Vec<Value>);
 
 impl Work<'_> {
     fn dual(&self, exact: &ModelOptions, other: &ModelOptions) -> Result<Measured> {
+        let text = |place: usize| (self.lines[place].0.to_string(), self.lines[place].1.as_str());
         let items: Vec<Item> =
-            self.lines.iter().map(|(line, text)| Item::plain(line.to_string(), text.as_str())).collect();
-        let bar = self.context.bar(2 * items.len() as u64, "texts");
-        let encode = |options: &ModelOptions| -> Result<(usize, Vec<f32>)> {
+            (0..self.lines.len()).map(text).map(|(id, text)| Item::plain(id, text)).collect();
+        let queries: Vec<Query> =
+            self.queries.iter().map(|&place| text(place)).map(|(id, text)| Query::plain(id, text)).collect();
+        let bar = self.context.bar(2 * (items.len() + queries.len()) as u64, "texts");
+        let encode = |options: &ModelOptions| -> Result<[Dense; 2]> {
             let model = TextEncoder::open(self.spec, options)?;
-            let vectors = model.encode_items(&items, &bar, &self.context.cancel)?.vectors;
-            Ok((model.dim(), vectors))
+            let of_queries = model.encode_queries(&queries, &bar, &self.context.cancel)?;
+            let of_items = model.encode_items(&items, &bar, &self.context.cancel)?;
+            let comparable = |vectors: Vec<f32>| -> Result<Dense> {
+                let mut vectors = Dense::new(vectors.len() / model.dim(), model.dim(), vectors)?;
+                if model.similarity() == Similarity::Cosine {
+                    normalise_rows(&mut vectors);
+                }
+                Ok(vectors)
+            };
+            Ok([comparable(of_queries.vectors)?, comparable(of_items.vectors)?])
         };
-        let (dim, exact) = encode(exact)?;
-        let (_, other) = encode(other)?;
+        let ([exact_queries, exact_items], [other_queries, other_items]) = (encode(exact)?, encode(other)?);
         bar.finish();
-        let pairs = exact.chunks_exact(dim).zip(other.chunks_exact(dim));
-        let cosines: Vec<f64> = pairs.map(|(a, b)| cosine(a, b)).collect();
-        let scores = |vectors: &[f32], query: usize| -> Vec<f64> {
-            let of_query = &vectors[query * dim..][..dim];
-            let others = vectors.chunks_exact(dim).enumerate().filter(|(place, _)| *place != query);
-            others.map(|(_, item)| dot(of_query, item)).collect()
+        let scores = |queries: &Dense, items: &Dense, query: usize| -> Vec<f64> {
+            let others = (0..items.rows()).filter(|&place| place != self.queries[query]);
+            others.map(|place| dot(queries.row(query), items.row(place))).collect()
         };
-        let compared =
-            self.queries.iter().map(|&query| compare(&scores(&exact, query), &scores(&other, query)));
-        let mut loss = self.loss(compared.collect());
-        loss.cosine = Some(Spread::of(&cosines));
-        Ok((loss, cosines.into_iter().enumerate().collect()))
+        let compared = (0..self.queries.len()).map(|query| {
+            compare(
+                &scores(&exact_queries, &exact_items, query),
+                &scores(&other_queries, &other_items, query),
+            )
+        });
+        let mut loss = self.loss(compared.collect(), self.lines.len() - 1);
+        let cosines = |exact: &Dense, other: &Dense| -> Vec<f64> {
+            (0..exact.rows()).map(|row| cosine(exact.row(row), other.row(row))).collect()
+        };
+        let of_queries = cosines(&exact_queries, &other_queries);
+        let of_items = cosines(&exact_items, &other_items);
+        loss.cosine = Some(Cosines { queries: Spread::of(&of_queries), items: Spread::of(&of_items) });
+        let of_items = of_items.into_iter().enumerate();
+        let mut values: Vec<Value> =
+            of_items.map(|(place, value)| Value { place, side: Side::Item, value }).collect();
+        values.extend(self.as_queries(&of_queries));
+        Ok((loss, values))
     }
 
     fn cross(&self, exact: &ModelOptions, other: &ModelOptions) -> Result<Measured> {
@@ -170,17 +234,22 @@ impl Work<'_> {
             .zip(other.chunks_exact(partners))
             .map(|(a, b)| compare(a, b))
             .collect();
-        let values = self.queries.iter().zip(&compared).map(|(&query, compared)| (query, compared.spearman));
-        let values = values.collect();
-        let mut loss = self.loss(compared);
+        let correlations: Vec<f64> = compared.iter().map(|compared| compared.spearman).collect();
+        let mut loss = self.loss(compared, partners);
         let differences: Vec<f64> = exact.iter().zip(&other).map(|(a, b)| (a - b).abs()).collect();
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
         let worst = differences.iter().copied().fold(0.0, f64::max);
         loss.score_difference = Some(Spread { mean, worst });
-        Ok((loss, values))
+        Ok((loss, self.as_queries(&correlations).collect()))
     }
 
-    fn loss(&self, compared: Vec<Compared>) -> PrecisionLoss {
+    /// A value for each query.
+    fn as_queries(&self, values: &[f64]) -> impl Iterator<Item = Value> {
+        let of_query = |(&place, &value): (&usize, &f64)| Value { place, side: Side::Query, value };
+        self.queries.iter().zip(values).map(of_query)
+    }
+
+    fn loss(&self, compared: Vec<Compared>, partners: usize) -> PrecisionLoss {
         let of = |value: fn(&Compared) -> f64| Spread::of(&compared.iter().map(value).collect::<Vec<f64>>());
         PrecisionLoss {
             precision: Precision::F32,
@@ -189,6 +258,7 @@ impl Work<'_> {
             cosine: None,
             score_difference: None,
             spearman: of(|compared| compared.spearman),
+            top: depth(partners),
             top_overlap: of(|compared| compared.overlap),
             worst: Vec::new(),
         }
@@ -201,11 +271,16 @@ struct Compared {
     overlap: f64,
 }
 
+/// How many of a query's partners make its top.
+fn depth(partners: usize) -> usize {
+    TOP.min(partners / 2)
+}
+
 fn compare(exact: &[f64], other: &[f64]) -> Compared {
     let top = |scores: &[f64]| -> Vec<usize> {
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-        order.truncate(TOP);
+        order.truncate(depth(scores.len()));
         order
     };
     let (of_exact, of_other) = (top(exact), top(other));
@@ -235,18 +310,50 @@ impl PrecisionLoss {
             lines.push(format!("  {what:<24} {:>9.5}   worst {:>9.5}", spread.mean, spread.worst));
         };
         if let Some(cosine) = &self.cosine {
-            line("cosine", cosine);
+            line("cosine of queries", &cosine.queries);
+            line("cosine of items", &cosine.items);
         }
         if let Some(difference) = &self.score_difference {
             line("score difference", difference);
         }
         line("Spearman in a query", &self.spearman);
-        line("overlap of top 10", &self.top_overlap);
+        line(&format!("overlap of top {}", self.top), &self.top_overlap);
         let measure = if self.cosine.is_some() { "cosine" } else { "Spearman" };
         lines.push(format!("  worst texts ({measure})"));
         for worst in &self.worst {
-            lines.push(format!("    line {:<6} {:>9.5}  {}", worst.line, worst.value, worst.text));
+            let WorstText { line, side, value, text } = worst;
+            lines.push(format!("    line {line:<6} as {:<5} {value:>9.5}  {text}", side.name()));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_can_fail_however_few_texts_there_are() {
+        for partners in [10, 15, 20, 100] {
+            let exact: Vec<f64> = (0..partners).map(f64::from).collect();
+            let reversed: Vec<f64> = exact.iter().map(|score| -score).collect();
+            let compared = compare(&exact, &reversed);
+            assert_eq!((compared.overlap, compared.spearman), (0.0, -1.0));
+            assert_eq!(compare(&exact, &exact).overlap, 1.0);
+        }
+        assert_eq!((depth(10), depth(15), depth(100)), (5, 7, 10));
+    }
+
+    #[test]
+    fn a_text_is_named_once_as_what_it_lost_most() {
+        let lines: Vec<(usize, String)> = (1..9).map(|line| (line, format!("text {line}"))).collect();
+        let value = |place: usize, side, value| Value { place, side, value };
+        let mut values: Vec<Value> =
+            (0..8).map(|place| value(place, Side::Item, 1.0 - place as f64 / 100.0)).collect();
+        values.push(value(7, Side::Query, 0.5));
+        values.push(value(6, Side::Query, 0.99));
+        let worst = worst(&lines, values);
+        let named: Vec<(usize, &str)> = worst.iter().map(|text| (text.line, text.side.name())).collect();
+        assert_eq!(named, [(8, "query"), (7, "item"), (6, "item"), (5, "item"), (4, "item")]);
     }
 }

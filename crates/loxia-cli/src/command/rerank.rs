@@ -4,6 +4,7 @@
 //! several queries fill common batches, and texts are read for those queries only.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -93,8 +94,8 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         (None, None) => unreachable!("refused above"),
     };
     let lists = candidates.lists(flags.depth, &mut summary)?;
-    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
-    let scorer = flags.kept_scores.around(scorer, &mut summary)?;
+    let model = Arc::new(flags.model_flags.cross_encoder(&flags.model, context)?);
+    let scorer = flags.kept_scores.around(model.clone(), &mut summary)?;
     let total = lists.iter().map(|list| list.items.len() as u64).sum();
     let bar = if output.is_table() { context.hidden_bar() } else { context.bar(total, "pairs") };
     let cost = rerank_all(&lists, &candidates, &*scorer, &output, &bar, context)?;
@@ -107,7 +108,7 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
         .rate("pairs", done, took);
-    tell_speed(&mut summary, flags.model_flags.options().precision, took);
+    tell_speed(&mut summary, flags.model_flags.options().precision, model.scratch_bytes(), took);
     summary.fact("output", flags.output.display().to_string());
     summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())

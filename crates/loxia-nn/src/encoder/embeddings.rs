@@ -74,3 +74,127 @@ fn in_table(batch: &PackedBatch, kind: &'static str, values: &[u32], limit: usiz
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernels::speed::{best, kernels, report, wave};
+    use crate::{Kernel, Linear};
+
+    const VOCABULARY: usize = 11;
+
+    /// Tables of one width, with the parts that are asked for.
+    struct Made {
+        embeddings: Embeddings,
+        projection: Option<Linear>,
+    }
+
+    fn made(isa: Isa, width: usize, hidden: Option<usize>, types: bool, position: bool) -> Made {
+        let table = |rows: usize, shift: usize| wave(shift + rows * width).split_off(shift);
+        // Widths of two or three may have next to no variance: an eps that keeps rounding small.
+        let norm = LayerNorm { scale: wave(width), shift: wave(width), eps: 1e-2 };
+        let projection = hidden.map(|outputs| Linear {
+            weight: wave(width * outputs),
+            bias: Some(wave(outputs)),
+            inputs: width,
+            outputs,
+        });
+        let embeddings = Embeddings {
+            word: table(VOCABULARY, 3),
+            types: types.then(|| table(2, 5)),
+            position: position.then(|| table(600, 7)),
+            norm,
+            projection: projection.as_ref().map(|map| Packed::new(isa, &[map])),
+        };
+        Made { embeddings, projection }
+    }
+
+    fn batch(lengths: &[usize]) -> PackedBatch {
+        let mut batch = PackedBatch::new();
+        for &length in lengths {
+            let positions: Vec<u32> = (0..length as u32).collect();
+            let ids: Vec<u32> = positions.iter().map(|at| at * 7 % VOCABULARY as u32).collect();
+            let types: Vec<u32> = positions.iter().map(|at| at / 3 % 2).collect();
+            batch.push(&ids, &types, &positions).unwrap();
+        }
+        batch
+    }
+
+    /// One token's embedding by definition, in `f64`.
+    fn plain(made: &Made, batch: &PackedBatch, token: usize) -> Vec<f64> {
+        let embeddings = &made.embeddings;
+        let LayerNorm { scale, shift, eps } = &embeddings.norm;
+        let width = scale.len();
+        let mut sum = vec![0.0; width];
+        for (table, index) in [
+            (Some(&embeddings.word), batch.ids()[token]),
+            (embeddings.types.as_ref(), batch.types()[token]),
+            (embeddings.position.as_ref(), batch.positions()[token]),
+        ] {
+            let row = table.map_or(&[][..], |table| &table[index as usize * width..][..width]);
+            sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += f64::from(*value));
+        }
+        let mean = sum.iter().sum::<f64>() / width as f64;
+        let variance = sum.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / width as f64;
+        let deviation = (variance + f64::from(*eps)).sqrt();
+        let parts = sum.iter().zip(scale).zip(shift);
+        let normed: Vec<f64> = parts
+            .map(|((x, scale), shift)| (x - mean) / deviation * f64::from(*scale) + f64::from(*shift))
+            .collect();
+        let Some(Linear { weight, bias: Some(bias), .. }) = &made.projection else { return normed };
+        let outputs = weight.chunks(width).zip(bias);
+        let dot = |row: &[f32]| normed.iter().zip(row).map(|(x, w)| x * f64::from(*w)).sum::<f64>();
+        outputs.map(|(row, bias)| dot(row) + f64::from(*bias)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn embeddings_of_odd_shapes(
+            width in 2usize..50,
+            hidden in proptest::option::of(1usize..40),
+            types in any::<bool>(),
+            position in any::<bool>(),
+            lengths in proptest::collection::vec(1usize..30, 1..4),
+            skip in 0.0..1.0f64,
+        ) {
+            let batch = batch(&lengths);
+            let first = (skip * batch.tokens() as f64) as usize;
+            for kernel in Kernel::available() {
+                let isa = kernel.check().unwrap();
+                let made = made(isa, width, hidden, types, position);
+                let out_width = hidden.unwrap_or(width);
+                let mut states = vec![f32::NAN; (batch.tokens() - first) * out_width];
+                made.embeddings.embed(isa, &batch, first, &mut Buffer::default(), &mut states);
+                for (token, found) in (first..).zip(states.chunks(out_width)) {
+                    for (found, expected) in found.iter().zip(plain(&made, &batch, token)) {
+                        let near = (f64::from(*found) - expected).abs() < 1e-4 * (1.0 + expected.abs());
+                        prop_assert!(near, "{kernel}, token {token}: {found}, expected {expected}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn speed_of_embeddings() {
+        let batch = batch(&[256; 8]);
+        for kernel in kernels() {
+            println!("{kernel}");
+            let isa = kernel.check().unwrap();
+            for (width, hidden) in [(384, None), (768, None), (128, Some(256))] {
+                let made = made(isa, width, hidden, true, true);
+                let elements = batch.tokens() * hidden.unwrap_or(width);
+                let (mut states, mut scratch) = (vec![0.0; elements], Buffer::default());
+                let seconds = best(|| made.embeddings.embed(isa, &batch, 0, &mut scratch, &mut states));
+                let operations = elements * (3 + 2 * hidden.map_or(0, |_| width));
+                let what = format!("embeddings of {} x {width}", batch.tokens());
+                report(&what, operations, elements, seconds);
+            }
+        }
+    }
+}

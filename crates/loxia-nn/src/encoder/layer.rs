@@ -1,7 +1,7 @@
 //! One layer: attention and feed-forward, each followed by a residual sum and a norm.
 
 use crate::kernels::{Codes, Isa, Operand, Weights};
-use crate::memory::{Buffer, Scratch};
+use crate::memory::{Buffer, Extent, Scratch};
 use crate::profile::timed;
 use crate::{Activation, EncoderShape, LayerNorm, LayerWeights, Precision, Profile, Work};
 
@@ -27,9 +27,9 @@ pub(super) struct BlockScratch {
 }
 
 impl Scratch for BlockScratch {
-    fn bytes(&self) -> usize {
+    fn extent(&self) -> Extent {
         let buffers = [&self.attended, &self.projected, &self.intermediate];
-        buffers.into_iter().map(Buffer::bytes).sum::<usize>() + self.codes.bytes()
+        buffers.into_iter().map(Buffer::extent).chain([self.codes.extent()]).sum()
     }
 }
 

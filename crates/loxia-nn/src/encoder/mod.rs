@@ -10,7 +10,7 @@ mod layer;
 mod passage;
 
 use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed};
-use crate::memory::{Buffer, Pool, Scratch};
+use crate::memory::{Buffer, Extent, Pool, Scratch};
 use crate::operations;
 use crate::profile::Profile;
 use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Precision, Result};
@@ -66,14 +66,14 @@ struct BatchScratch {
 }
 
 impl Scratch for BatchScratch {
-    fn bytes(&self) -> usize {
+    fn extent(&self) -> Extent {
         let [even, odd] = &self.keys_values;
-        [&self.states, &self.queries, even, odd].into_iter().map(Buffer::bytes).sum()
+        [&self.states, &self.queries, even, odd].into_iter().map(Buffer::extent).sum()
     }
 }
 
-/// Most bytes kept between calls for whole batches: about 8k tokens of a BERT-base. A burst of longer batches
-/// does not keep its memory.
+/// Most bytes kept between calls for whole batches: about 8k tokens of a BERT-base. Longer batches never keep their
+/// memory, shorter ones only as long as it is of use (see [`Pool`]).
 const KEPT_FOR_BATCHES: usize = 128 << 20;
 /// Most bytes kept between calls for blocks: about one BERT-large block for each of 128 threads.
 const KEPT_FOR_BLOCKS: usize = 256 << 20;
@@ -150,18 +150,6 @@ impl CpuEncoder {
         profile: &Profile,
     ) -> Result<()> {
         self.forward_with(batch, rows, out, Some(profile), rayon::current_num_threads())
-    }
-
-    /// Frees the scratch memory kept between calls.
-    pub fn release_scratch(&self) {
-        self.batches.clear();
-        self.blocks.clear();
-        self.attention.clear();
-    }
-
-    /// Bytes of scratch memory kept between calls.
-    pub fn scratch_bytes(&self) -> usize {
-        self.batches.bytes() + self.blocks.bytes() + self.attention.bytes()
     }
 
     fn run<'a>(&'a self, profile: Option<&'a Profile>, threads: usize) -> Run<'a> {
@@ -241,6 +229,16 @@ impl EncoderBackend for CpuEncoder {
     fn describe(&self) -> String {
         let threads = rayon::current_num_threads();
         format!("cpu, {} kernel, {}, {threads} threads", self.kernel, self.precision)
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.batches.bytes() + self.blocks.bytes() + self.attention.bytes()
+    }
+
+    fn release_scratch(&self) {
+        self.batches.clear();
+        self.blocks.clear();
+        self.attention.clear();
     }
 }
 

@@ -52,9 +52,9 @@ struct Block<'a> {
     queries: &'a mut [f32],
     /// Which rows attend: all, then the wanted ones.
     attention: AttentionPlan,
-    /// Wanted tokens and their places in the output.
+    /// Wanted tokens and their places in the output, in the order of the tokens.
     wanted: Vec<(u32, usize)>,
-    /// Last states of the wanted tokens.
+    /// Last states of the wanted tokens, each once.
     out: Vec<f32>,
 }
 
@@ -84,6 +84,7 @@ impl<'a> Passage<'a> {
             let block = ends.partition_point(|&end| end <= row as usize);
             blocks[block].wanted.push((row, place));
         }
+        blocks.iter_mut().for_each(|block| block.wanted.sort_unstable());
         let keys_values = keys_values.each_mut().map(|part| RwLock::new(part.sized(tokens * 2 * hidden)));
         let stages = encoder.layers.len() + 1;
         Passage {
@@ -131,8 +132,9 @@ impl<'a> Passage<'a> {
         let hidden = self.run.shape.hidden;
         for block in self.blocks {
             let block = block.into_inner().unwrap_or_else(PoisonError::into_inner);
-            for (&(_, place), state) in block.wanted.iter().zip(block.out.chunks_exact(hidden)) {
-                out[place * hidden..][..hidden].copy_from_slice(state);
+            let of_token = block.wanted.chunk_by(|(token, _), (next, _)| token == next);
+            for (places, state) in of_token.zip(block.out.chunks_exact(hidden)) {
+                places.iter().for_each(|(_, place)| out[place * hidden..][..hidden].copy_from_slice(state));
             }
         }
     }
@@ -187,13 +189,14 @@ impl<'a> Passage<'a> {
         });
     }
 
-    /// Copies the wanted states: from here on only they go on.
+    /// Copies the wanted states, each once however often it is wanted: from here on only they go on.
     fn keep_wanted(&self, block: &mut Block<'_>) {
         let (hidden, first) = (self.run.shape.hidden, block.tokens.start);
-        let tokens = block.wanted.iter().map(|&(token, _)| token);
-        let states = tokens.clone().map(|token| &block.states[(token as usize - first) * hidden..][..hidden]);
+        let mut tokens: Vec<u32> = block.wanted.iter().map(|&(token, _)| token).collect();
+        tokens.dedup();
+        let states = tokens.iter().map(|&token| &block.states[(token as usize - first) * hidden..][..hidden]);
         block.out = states.flatten().copied().collect();
-        block.attention = AttentionPlan::new(self.batch, tokens);
+        block.attention = AttentionPlan::new(self.batch, tokens.into_iter());
     }
 
     /// Keys and values of a block for a layer, then its queries.

@@ -1,7 +1,7 @@
 //! The work of one attention call, whatever kernel does it.
 
 use super::DistanceBias;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, Extent, Scratch};
 
 /// Rows of a matrix, or of some columns of it.
 #[derive(Clone, Copy)]
@@ -65,8 +65,8 @@ pub(crate) struct AttentionScratch {
     pub(crate) values: Buffer,
 }
 
-impl crate::memory::Scratch for AttentionScratch {
-    fn bytes(&self) -> usize {
-        self.scores.bytes() + self.keys.bytes() + self.values.bytes()
+impl Scratch for AttentionScratch {
+    fn extent(&self) -> Extent {
+        [&self.scores, &self.keys, &self.values].into_iter().map(Buffer::extent).sum()
     }
 }

@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 
 use super::mixing::{mix, mix_weights};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, Extent};
 use crate::{Activation, Linear};
 
 /// Most inputs whose sums are sure to fit 32 bits: 255 · 127 · inputs < 2³¹.
@@ -101,9 +101,11 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    /// Bytes allocated.
-    pub(crate) fn bytes(&self) -> usize {
-        self.words.bytes() + self.scales.bytes() + self.zeros.bytes() + self.mixed.bytes()
+    /// Size of all four.
+    pub(crate) fn extent(&self) -> Extent {
+        [self.words.extent(), self.scales.extent(), self.zeros.extent(), self.mixed.extent()]
+            .into_iter()
+            .sum()
     }
 }
 

@@ -11,7 +11,7 @@ mod mixing;
 mod packed;
 mod reference;
 #[cfg(test)]
-mod speed;
+pub(crate) mod speed;
 #[cfg(test)]
 mod tests;
 #[cfg(any(test, target_arch = "x86_64"))]

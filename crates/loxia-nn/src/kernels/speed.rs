@@ -1,7 +1,8 @@
 //! Speed of each kernel by itself, on one thread:
 //! `cargo test --release -p loxia-nn --lib -- --ignored --nocapture speed`. `LOXIA_KERNEL` picks one kernel.
 //!
-//! Each line is the best of many short calls: what the kernel can do when nothing disturbs it.
+//! Each line is the best of many short calls: what the kernel can do when nothing disturbs it. The filter `speed` also
+//! finds the measurement of embeddings (`encoder/embeddings.rs`), and in loxia-model that of pooling.
 
 use std::time::Instant;
 
@@ -11,7 +12,15 @@ use crate::{Activation, Kernel, LayerNorm, Linear, Precision};
 /// More than caches hold.
 const FAR_BYTES: usize = 96 << 20;
 
-fn best(mut work: impl FnMut()) -> f64 {
+/// The kernels to measure.
+pub(crate) fn kernels() -> Vec<Kernel> {
+    match std::env::var_os(Kernel::VARIABLE) {
+        Some(_) => vec![Kernel::detect().unwrap()],
+        None => Kernel::available(),
+    }
+}
+
+pub(crate) fn best(mut work: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut best = f64::INFINITY;
     let mut calls = 0;
@@ -24,13 +33,13 @@ fn best(mut work: impl FnMut()) -> f64 {
     best
 }
 
-fn report(what: &str, operations: usize, elements: usize, seconds: f64) {
+pub(crate) fn report(what: &str, operations: usize, elements: usize, seconds: f64) {
     let per_element = seconds * 1e9 / elements as f64;
     let speed = operations as f64 / seconds / 1e9;
     println!("  {what:<40} {speed:>8.1} GOP/s {per_element:>8.3} ns an output");
 }
 
-fn wave(count: usize) -> Vec<f32> {
+pub(crate) fn wave(count: usize) -> Vec<f32> {
     (0..count).map(|index| (index as f32 * 0.37).sin() + (index as f32 * 1.71).sin()).collect()
 }
 
@@ -95,11 +104,7 @@ fn attention(isa: Isa, tokens: usize, width: usize) {
 #[test]
 #[ignore = "a measurement"]
 fn speed() {
-    let kernels = match std::env::var_os(Kernel::VARIABLE) {
-        Some(_) => vec![Kernel::detect().unwrap()],
-        None => Kernel::available(),
-    };
-    for kernel in kernels {
+    for kernel in kernels() {
         println!("{kernel}");
         let isa = kernel.check().unwrap();
         for precision in [Precision::F32, Precision::Int8] {
@@ -117,6 +122,7 @@ fn speed() {
                 far_product(isa, precision, rows, inputs, outputs);
             }
             product(isa, precision, 96, 384, 1536, Activation::GeluErf);
+            product(isa, precision, 96, 384, 1536, Activation::GeluTanh);
             product(isa, precision, 12, 384, 384, Activation::Identity);
             product(isa, precision, 1, 384, 384, Activation::Identity);
         }

@@ -10,10 +10,11 @@ use super::peak::{self, Peak};
 use super::process::{self, Took, timed};
 use super::subject::Subject;
 use super::workload::Workload;
+use super::{mebibytes, tell_scratch};
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::ModelFlags;
-use crate::report::{Summary, grouped, three_digits};
+use crate::report::{Summary, three_digits};
 
 /// Measure how fast a model computes on this machine.
 ///
@@ -83,6 +84,7 @@ pub(super) fn run(flags: EncoderFlags, context: &Context) -> Result<Outcome> {
     if let Some(bytes) = before {
         summary.fact_as("memory after opening", mebibytes(bytes), bytes);
     }
+    tell_scratch(&mut summary, subject.scratch_bytes());
     summary.print_to_stdout(context)?;
     Ok(summary.outcome())
 }
@@ -160,10 +162,6 @@ fn shape_text(subject: &Subject) -> String {
         "{} layers x {}, {} heads, feed-forward {}",
         shape.layers, shape.hidden, shape.heads, shape.intermediate
     )
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", grouped(bytes.div_ceil(1 << 20)))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use loxia::nn::{Kernel, operations_done};
 
 use crate::context::Context;
 use crate::exit::Outcome;
-use crate::report::{Summary, three_digits};
+use crate::report::{Summary, grouped, three_digits};
 
 /// Measure how fast this machine computes.
 #[derive(Debug, Subcommand)]
@@ -39,9 +39,15 @@ pub(crate) fn run(command: BenchCommand, context: &Context) -> Result<Outcome> {
 /// Work this short says nothing about a machine, and measuring the peak would take as long.
 const TOO_SHORT: Duration = Duration::from_secs(2);
 
-/// Adds tokens a second to a summary that has their count, and how much of the machine's peak the useful
-/// operations of this process were.
-pub(super) fn tell_speed(summary: &mut Summary, precision: Option<Precision>, took: Duration) {
+/// Adds to a summary the memory that an encoder keeps for intermediate results; and, where the count of tokens is
+/// told, tokens a second and how much of the machine's peak the useful operations of this process were.
+pub(super) fn tell_speed(
+    summary: &mut Summary,
+    precision: Option<Precision>,
+    scratch_bytes: usize,
+    took: Duration,
+) {
+    tell_scratch(summary, scratch_bytes);
     let seconds = took.as_secs_f64();
     let tokens = summary.number("tokens").unwrap_or(0.0);
     if took < TOO_SHORT || tokens == 0.0 {
@@ -59,4 +65,13 @@ pub(super) fn tell_speed(summary: &mut Summary, precision: Option<Precision>, to
         peak.instructions
     );
     summary.fact_as("share of peak", text, share);
+}
+
+/// Adds the memory that an encoder keeps for intermediate results.
+fn tell_scratch(summary: &mut Summary, bytes: usize) {
+    summary.fact_as("scratch memory", mebibytes(bytes as u64), bytes);
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", grouped(bytes.div_ceil(1 << 20)))
 }

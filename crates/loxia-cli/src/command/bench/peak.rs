@@ -52,27 +52,22 @@ fn rounds_for(chains: Chains, seconds: f64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 fn chains_of(kernel: Kernel, integers: bool) -> (&'static str, Chains) {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    let wide = kernel.name().starts_with("avx512") && is_x86_feature_detected!("avx512f");
-    if kernel == Kernel::Portable || !avx2 {
-        return ("plain Rust, f32", portable);
-    }
     macro_rules! present {
         ($chains:path) => {
             |rounds| {
-                // SAFETY: handed out below only after its instructions were found on this machine.
+                // SAFETY: handed out below only after its kernel, which has its instructions, was found to run here.
                 unsafe { $chains(rounds) }
             }
         };
     }
-    match (integers, wide) {
-        (false, true) => ("AVX-512 FMA, f32", present!(x86::f32_512)),
-        (false, false) => ("AVX2 FMA, f32", present!(x86::f32_256)),
-        (true, true) if is_x86_feature_detected!("avx512vnni") => {
-            ("AVX-512 VNNI, int8", present!(x86::vnni_512))
-        }
-        (true, true) if is_x86_feature_detected!("avx512bw") => ("AVX-512BW, int8", present!(x86::int8_512)),
-        (true, _) => ("AVX2, int8", present!(x86::int8_256)),
+    match (kernel, integers) {
+        (kernel, _) if !kernel.is_available() => ("plain Rust, f32", portable),
+        (Kernel::Avx2, false) => ("AVX2 FMA, f32", present!(x86::f32_256)),
+        (Kernel::Avx2, true) => ("AVX2, int8", present!(x86::int8_256)),
+        (Kernel::Avx512 | Kernel::Avx512Vnni, false) => ("AVX-512 FMA, f32", present!(x86::f32_512)),
+        (Kernel::Avx512, true) => ("AVX-512BW, int8", present!(x86::int8_512)),
+        (Kernel::Avx512Vnni, true) => ("AVX-512 VNNI, int8", present!(x86::vnni_512)),
+        _ => ("plain Rust, f32", portable),
     }
 }
 
@@ -196,6 +191,20 @@ mod tests {
                 let (name, chains) = chains_of(kernel, integers);
                 assert!(chains(10) >= 960.0, "{name}");
             }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_kernel_is_measured_with_its_own_instructions() {
+        for kernel in Kernel::available() {
+            let expected = match kernel {
+                Kernel::Avx2 => "AVX2, int8",
+                Kernel::Avx512 => "AVX-512BW, int8",
+                Kernel::Avx512Vnni => "AVX-512 VNNI, int8",
+                _ => "plain Rust, f32",
+            };
+            assert_eq!(chains_of(kernel, true).0, expected);
         }
     }
 }

@@ -62,6 +62,14 @@ impl Subject {
         }
     }
 
+    /// Bytes it keeps for intermediate results between runs.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        match &self.network {
+            Network::Texts(encoder) => encoder.scratch_bytes(),
+            Network::Pairs(encoder) => encoder.scratch_bytes(),
+        }
+    }
+
     /// Whether it reads pairs of texts.
     pub(super) fn scores_pairs(&self) -> bool {
         matches!(self.network, Network::Pairs(_))

@@ -29,7 +29,7 @@ const FEWEST_ITEMS: usize = 100;
 /// Where models and data come from.
 pub(super) enum Source<'a> {
     Embedded,
-    Own { data: &'a Path, model: &'a str, dual: Option<&'a str>, flags: &'a DataFlags },
+    Own { data: &'a Path, model: &'a str, dual: Option<&'a str>, options: ModelOptions, flags: &'a DataFlags },
 }
 
 /// Everything that the parts of the demo look at. The first `anchors` queries are the anchors, the others are
@@ -58,7 +58,8 @@ impl Material {
         context: &Context,
     ) -> Result<Self> {
         let unpacked;
-        let (data, model, dual) = match source {
+        let as_stored = ModelOptions::default();
+        let (data, model, dual, options) = match source {
             Source::Embedded => {
                 unpacked = Embedded::unpack()?;
                 let options = DataOptions {
@@ -67,10 +68,11 @@ impl Material {
                     ..DataOptions::default()
                 };
                 let data = DataSet::open(unpacked.world(), &options)?;
-                (data, unpacked.cross_encoder(), Some(unpacked.dual_encoder()))
+                let dual = Some(unpacked.dual_encoder());
+                (data, unpacked.cross_encoder(), dual, &as_stored)
             }
-            Source::Own { data, model, dual, flags } => {
-                (flags.open(data)?, (*model).to_owned(), dual.map(str::to_owned))
+            Source::Own { data, model, dual, options, flags } => {
+                (flags.open(data)?, (*model).to_owned(), dual.map(str::to_owned), options)
             }
         };
         let store = data.items()?;
@@ -86,10 +88,10 @@ impl Material {
         }
         let golds = meant_items(&data, &queries, context)?;
         let (query_vectors, item_vectors) = match &dual {
-            Some(dual) => dual_vectors(dual, &queries, &items, context)?,
+            Some(dual) => dual_vectors(dual, options, &queries, &items, context)?,
             None => tfidf_vectors(&queries, &items, context)?,
         };
-        let scorer = CrossEncoder::open(&model.parse()?, &ModelOptions::default())?;
+        let scorer = CrossEncoder::open(&model.parse()?, options)?;
         let scores = score_all(&scorer, &queries, &items, context)?;
         Ok(Material {
             is_embedded: matches!(source, Source::Embedded),
@@ -227,8 +229,14 @@ fn split(queries: usize, anchors: Option<u32>, searches: Option<u32>) -> Result<
     Ok((anchors, searches))
 }
 
-fn dual_vectors(dual: &str, queries: &[Query], items: &[Item], context: &Context) -> Result<(Dense, Dense)> {
-    let encoder = TextEncoder::open(&dual.parse()?, &ModelOptions::default())?;
+fn dual_vectors(
+    dual: &str,
+    options: &ModelOptions,
+    queries: &[Query],
+    items: &[Item],
+    context: &Context,
+) -> Result<(Dense, Dense)> {
+    let encoder = TextEncoder::open(&dual.parse()?, options)?;
     let bar = context.bar((queries.len() + items.len()) as u64, "texts");
     let encoded = encoder
         .encode_queries(queries, &bar, &context.cancel)

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use loxia::core::artefact::Existing;
+use loxia::model::{ModelOptions, Precision};
 use loxia::search::{Index, IndexOptions, Schedule};
 
 use crate::context::Context;
@@ -44,7 +45,7 @@ const ROUNDS: usize = 10;
 The first --anchors queries are scored against every item and make the index; the next --searches queries are \
 searched, and scored against every item as well, to know what there was to find. That is (anchors + searches) x \
 items pairs: choose fewer for a large collection or a slow model. Without --dual, TF-IDF vectors of the texts stand \
-in for a dual encoder. Models are read with what their directories say.")]
+in for a dual encoder. Models are read with what their directories say; --precision alone is asked for here.")]
 pub(crate) struct DemoFlags {
     #[command(flatten)]
     typed: Typed,
@@ -57,6 +58,9 @@ pub(crate) struct DemoFlags {
     /// Your own dual encoder: a directory, or QUERY_DIR,ITEM_DIR [default: TF-IDF]
     #[arg(long, value_name = "DIR")]
     dual: Option<String>,
+    /// In which numbers --model and --dual compute: f32, or int8 (faster, a little less exact)
+    #[arg(long, value_name = "NAME")]
+    precision: Option<Precision>,
     /// Queries that the index is made from [default: 120, or two thirds of what there is]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     anchors: Option<u32>,
@@ -126,14 +130,15 @@ pub(crate) fn run(flags: DemoFlags, context: &Context) -> Result<Outcome> {
 fn source(flags: &DemoFlags) -> Result<Source<'_>> {
     match (&flags.data, &flags.model) {
         (Some(data), Some(model)) => {
-            Ok(Source::Own { data, model, dual: flags.dual.as_deref(), flags: &flags.data_flags })
+            let options = ModelOptions { precision: flags.precision, ..ModelOptions::default() };
+            Ok(Source::Own { data, model, dual: flags.dual.as_deref(), options, flags: &flags.data_flags })
         }
         _ if flags.typed.has("data") || flags.typed.has("model") => {
             usage("--data and --model belong together; give both, or neither for the embedded ones")
         }
         _ => {
             let alone = "the embedded data brings its own; give --data and --model";
-            flags.typed.refuse(&["dual", "data-format", "world", "split"], alone)?;
+            flags.typed.refuse(&["dual", "precision", "data-format", "world", "split"], alone)?;
             Ok(Source::Embedded)
         }
     }
