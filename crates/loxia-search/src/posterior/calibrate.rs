@@ -228,7 +228,8 @@ fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Re
 fn terms(raw: f64, cost: usize, k: usize) -> [f64; TERMS] {
     let raw = raw.clamp(1e-3, 1.0 - 1e-3);
     let logit = (raw / (1.0 - raw)).ln();
-    let effort = (cost.max(1) as f64 / k as f64).ln();
+    // Beyond the budget of the calibration its curve says nothing of costs: there only the raw estimate moves.
+    let effort = (cost.clamp(1, BUDGET) as f64 / k as f64).ln();
     [1.0, logit, effort, logit * effort, effort * effort]
 }
 
@@ -347,6 +348,12 @@ fn stopping_points(paths: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn costs_beyond_the_calibration_do_not_move_the_estimate() {
+        assert_eq!(terms(0.9, 20 * BUDGET, 10), terms(0.9, BUDGET, 10));
+        assert_ne!(terms(0.9, BUDGET / 2, 10), terms(0.9, BUDGET, 10));
+    }
 
     #[test]
     fn an_interval_holds_the_number_nearest_to_the_wanted() {
