@@ -214,6 +214,7 @@ mod tests {
         pool.clear();
         assert_eq!(pool.bytes(), 0);
     }
+
     #[test]
     fn the_pool_gives_back_what_later_work_has_no_use_for() {
         let pool: Pool<One> = Pool::new(1 << 20);

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::Args;
 use loxia::data::write::best_first;
 use loxia::data::{ReadOptions, read_run};
 use loxia::search::{FirstStage, GivenRun, TfidfScan};
@@ -13,9 +14,24 @@ use super::index::items::{OrderedItems, ToldTexts};
 use crate::context::Context;
 use crate::report::Summary;
 
-/// Help of the flag.
-pub(crate) const HELP: &str = "What rerank reranks and adacur and axn begin with: vectors, bm25, tfidf, or a run \
-    (TREC or JSON) [default: vectors, where there are some]";
+/// The flags of methods that have a first stage.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FirstStageFlags {
+    /// What rerank reranks and adacur and axn begin with: vectors, bm25, tfidf, or a run (TREC or JSON) [default:
+    /// vectors, where there are some]
+    #[arg(long, value_name = "NAME|RUN")]
+    pub(crate) first_stage: Option<FirstStageChoice>,
+    /// axn looks only at the first stage's best N [default: at all items]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    axn_shortlist: Option<u32>,
+}
+
+impl FirstStageFlags {
+    /// How many of the first stage's best AXN looks at.
+    pub(crate) fn axn_shortlist(&self) -> Option<usize> {
+        self.axn_shortlist.map(|count| count as usize)
+    }
+}
 
 /// A first stage as named by the flag.
 #[derive(Debug, Clone, PartialEq, Eq)]

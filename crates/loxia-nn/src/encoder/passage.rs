@@ -3,8 +3,8 @@
 //! Stage 0 of a block makes its embeddings, stage n takes it through layer n - 1; every stage but the last ends
 //! with the keys, values and queries that the next layer needs. Only attention looks beyond a block, at the keys
 //! and values of the stage before, so threads wait for one another once a layer; queries are made after a block
-//! has told that its keys and values are there, which leaves time for others to come up. Two copies of keys and values
-//! take turns: nobody writes the one that others still read.
+//! has told that its keys and values are there, which leaves time for others to come up. Two copies of keys and
+//! values take turns: nobody writes the one that others still read.
 //!
 //! A thread claims tasks stage by stage, its own blocks first, whose numbers are in its caches, then those that
 //! others have not come to. What a claimed task waits for is therefore done, or in the hands of a thread that waits

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use loxia::core::{Progress, QueryText, Ranking};
-use loxia::data::ItemStore;
-use loxia::search::{ItemTexts, TfidfScan};
+use loxia::search::TfidfScan;
 use rayon::prelude::*;
 
 use super::{Stemming, Task, send};
+use crate::command::index::items::{OrderedItems, ToldTexts};
 use crate::context::{Bar, Context};
 use crate::ranked_output::RankedOutput;
 use crate::report::Summary;
@@ -30,7 +30,8 @@ pub(super) fn bm25(
     };
     summary.fact("k1", Bm25::K1).fact("b", Bm25::B).fact("stemming", name);
     let bar = bar(task, 1, context);
-    let index = Bm25::new(&StoredTexts { items: task.items, bar: &bar }, stemming, &context.cancel)?;
+    let items = OrderedItems::whole(task.items);
+    let index = Bm25::new(&ToldTexts { items: &items, progress: &bar }, stemming, &context.cancel)?;
     answer(task, |query| Ok(index.search(query, task.k)?), &bar, output, context, summary)
 }
 
@@ -55,7 +56,8 @@ pub(super) fn tfidf(
 ) -> Result<()> {
     // Words are counted in a first pass and weighted in a second.
     let bar = bar(task, 2, context);
-    let index = TfidfScan::new(&StoredTexts { items: task.items, bar: &bar }, &context.cancel)?;
+    let items = OrderedItems::whole(task.items);
+    let index = TfidfScan::new(&ToldTexts { items: &items, progress: &bar }, &context.cancel)?;
     answer(task, |query| Ok(index.search(query, task.k)), &bar, output, context, summary)
 }
 
@@ -95,21 +97,4 @@ fn answer(
         .count("queries without a match", without_match)
         .rate("texts", done, took);
     Ok(())
-}
-
-/// The texts of a store, read a few hundred at a time on each pass.
-struct StoredTexts<'a> {
-    items: &'a ItemStore,
-    bar: &'a Bar,
-}
-
-impl ItemTexts for StoredTexts<'_> {
-    fn for_each(&self, see: &mut dyn FnMut(&str) -> loxia::search::Result<()>) -> loxia::search::Result<()> {
-        for item in self.items.iter() {
-            let item = item.map_err(|error| loxia::core::Error::Scorer(Box::new(error)))?;
-            see(&item.title_and_text())?;
-            self.bar.advance(1);
-        }
-        Ok(())
-    }
 }

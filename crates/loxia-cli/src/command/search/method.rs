@@ -44,6 +44,6 @@ pub(super) fn of(
         };
         anchors = anchors.with_first_stage(stage, queries.into())?;
     }
-    let axn_shortlist = flags.axn_shortlist.map(|count| count as usize);
+    let axn_shortlist = flags.first_stage.axn_shortlist();
     Ok(build(name, &anchors, &BuildOptions { rounds, axn_shortlist, ..defaults })?.method)
 }

@@ -15,7 +15,7 @@ use loxia::search::{Index, Method, MethodName, QueryView, search_with};
 
 use super::index::items::OrderedItems;
 use super::index::vectors::VectorSpace;
-use crate::command::first_stage::FirstStageChoice;
+use crate::command::first_stage::FirstStageFlags;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions};
@@ -91,11 +91,8 @@ pub(crate) struct SearchFlags {
     /// How to choose what is scored; other methods than posterior and exact need INDEX.anchors
     #[arg(long, value_name = "NAME", default_value = "posterior")]
     method: MethodName,
-    #[arg(long, value_name = "NAME|RUN", help = crate::command::first_stage::HELP)]
-    first_stage: Option<FirstStageChoice>,
-    /// axn looks only at the first stage's best N [default: at all items]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    axn_shortlist: Option<u32>,
+    #[command(flatten)]
+    first_stage: FirstStageFlags,
     /// Where to write the answers [default: stdout]
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -147,7 +144,7 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let items = OrderedItems::of_index(&index, &flags.index, stores, context)?;
     let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
     super::index::check_model(&index, &flags.index, &scorer.info().digest, context)?;
-    let stage = flags.first_stage.as_ref();
+    let stage = flags.first_stage.first_stage.as_ref();
     let stage = stage.map(|stage| stage.over(&items, context, &mut summary)).transpose()?.flatten();
     let space = match (flags.method, flags.dual.as_deref()) {
         (MethodName::Exact, _) => None,

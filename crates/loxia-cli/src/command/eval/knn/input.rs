@@ -236,7 +236,7 @@ fn read_first_stage(
     context: &Context,
     summary: &mut Summary,
 ) -> Result<Option<GivenStage>> {
-    let choice = match &flags.first_stage {
+    let choice = match &flags.first_stage.first_stage {
         None | Some(FirstStageChoice::Vectors) => return Ok(None),
         Some(choice) => choice,
     };

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use loxia::search::MethodName;
 
 use super::matrix;
-use crate::command::first_stage::FirstStageChoice;
+use crate::command::first_stage::FirstStageFlags;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions};
@@ -95,11 +95,8 @@ pub(crate) struct KnnFlags {
     model_flags: ModelFlags,
     #[command(flatten)]
     kept_scores: KeptScoresFlags,
-    #[arg(long, value_name = "NAME|RUN", help = crate::command::first_stage::HELP)]
-    first_stage: Option<FirstStageChoice>,
-    /// axn looks only at the first stage's best N [default: at all items]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    axn_shortlist: Option<u64>,
+    #[command(flatten)]
+    first_stage: FirstStageFlags,
     /// Scores of items in the query slot: all items (rows) against anchor items, or anchor items (rows) against all
     #[arg(long, value_name = "MATRIX")]
     item_scores: Option<PathBuf>,
@@ -239,7 +236,7 @@ fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
         seeds: distinct(&flags.seeds),
         anchor_counts: number(anchor_counts),
         targets: distinct(&flags.target),
-        axn_shortlist: flags.axn_shortlist.map(|count| count as usize),
+        axn_shortlist: flags.first_stage.axn_shortlist(),
         as_in_paper: flags.accounting == Accounting::Paper,
         estimate: flags.estimate || flags.report.is_some(),
     })
