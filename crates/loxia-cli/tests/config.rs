@@ -65,6 +65,8 @@ fn ctrl_c_ends_with_130_whatever_is_going_on() {
     let mut command = loxia();
     command.args(["rerank", "--model", &model(), "--query", "x", "--data", "-"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // Kept open: its end would be another reason to stop.
+    let _stdin = child.stdin.take();
     // Not before it listens: bit 1 of the caught signals is SIGINT's.
     let listens = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
