@@ -25,13 +25,16 @@ pub enum Kernel {
     Avx512,
     /// The same with VNNI: 8-bit products in one instruction. In `f32` it is [`Kernel::Avx512`].
     Avx512Vnni,
+    /// The same with AMX: 8-bit products of whole matrices in one instruction. In `f32` it is [`Kernel::Avx512`].
+    Amx,
 }
 
 impl Kernel {
     /// Environment variable that forces a kernel.
     pub const VARIABLE: &'static str = "LOXIA_KERNEL";
 
-    const ALL: [Kernel; 4] = [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Vnni];
+    const ALL: [Kernel; 5] =
+        [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Vnni, Kernel::Amx];
 
     /// The kernel of this process: the one `LOXIA_KERNEL` names, else the fastest this machine has.
     pub fn detect() -> Result<Kernel> {
@@ -65,6 +68,7 @@ impl Kernel {
             Kernel::Avx2 => "avx2",
             Kernel::Avx512 => "avx512",
             Kernel::Avx512Vnni => "avx512vnni",
+            Kernel::Amx => "amx",
         }
     }
 

@@ -28,18 +28,22 @@ pub(crate) struct Reach {
     /// Words whose products are added in 16 bits, the first half of each word apart from the second; 1 where
     /// they are added in 32 bits at once.
     pub(crate) fold: usize,
+    /// Words that are read at once: a row of codes has a multiple of that many.
+    pub(crate) step: usize,
+    /// Rows that are read at once: there is room for a multiple of that many.
+    pub(crate) rows: usize,
 }
 
 impl Reach {
     /// All of the 8 bits.
-    pub(crate) const WIDE: Reach = Reach { top: 255, fold: 1 };
+    pub(crate) const WIDE: Reach = Reach { top: 255, fold: 1, step: 1, rows: 1 };
     /// Sums of four words in 16 bits, where 32 take three times as many instructions. Eight weights share such a
     /// sum and seldom agree in sign; this top shares what is lost, a bit and a half, between codes and weights.
-    pub(crate) const NARROW: Reach = Reach { top: 150, fold: 4 };
+    pub(crate) const NARROW: Reach = Reach { top: 150, fold: 4, step: 4, rows: 1 };
 
     /// Words of a row of `inputs` values.
     pub(crate) fn words(self, inputs: usize) -> usize {
-        inputs.div_ceil(WORD).next_multiple_of(self.fold)
+        inputs.div_ceil(WORD).next_multiple_of(self.step)
     }
 
     /// The most that weights which share 16 bits may add up to, those above and those below 0 apart.
@@ -90,7 +94,7 @@ fn word(values: impl Iterator<Item = i32>) -> u32 {
 /// Codes of some rows.
 #[derive(Default)]
 pub(crate) struct Codes {
-    /// `[rows][words]`; values behind the last input are 0.
+    /// `[rows][words]`; values behind the last input are 0, and rows behind the last one are left over from before.
     pub(crate) words: Buffer<u32>,
     /// Scale of each row.
     pub(crate) scales: Buffer,
@@ -295,7 +299,7 @@ pub fn restore_rows(codes: &[i8], steps: &[f32], inputs: usize) -> Vec<f32> {
 pub(crate) fn quantise(reach: Reach, input: &[f32], inputs: usize, codes: &mut Codes) {
     let rows = input.len() / inputs;
     let width = reach.words(inputs);
-    let words = codes.words.sized(rows * width);
+    let words = codes.words.sized(rows.next_multiple_of(reach.rows) * width);
     let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
     let values = codes.mixed.sized(inputs);
     for (row, unmixed) in input.chunks_exact(inputs).enumerate() {

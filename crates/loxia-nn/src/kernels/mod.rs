@@ -27,7 +27,7 @@ pub(crate) use weights::{Operand, Weights};
 
 use crate::{Activation, Kernel, LayerNorm};
 #[cfg(target_arch = "x86_64")]
-use vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd};
+use vector::{AddNorm, Attend, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,9 @@ pub(crate) enum Isa {
     Avx512(vector::Avx512<false>),
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni(vector::Avx512<true>),
+    /// 8-bit products are those of the matrix unit, everything else as above.
+    #[cfg(target_arch = "x86_64")]
+    Amx(vector::Avx512<true>, vector::Amx),
 }
 
 /// Evaluates `$plain` for the portable kernel, `$vector` with `$simd` bound to the instructions of the others.
@@ -51,7 +54,7 @@ macro_rules! dispatch {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512($simd) => $vector,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Vnni($simd) => $vector,
+            Isa::Avx512Vnni($simd) | Isa::Amx($simd, _) => $vector,
         }
     };
 }
@@ -67,8 +70,10 @@ impl Isa {
             Kernel::Avx512 => vector::Avx512::new().map(Isa::Avx512),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512Vnni => vector::Avx512::new().map(Isa::Avx512Vnni),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Amx => vector::Avx512::new().zip(vector::Amx::new()).map(|(simd, unit)| Isa::Amx(simd, unit)),
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni => None,
+            Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Amx => None,
         }
     }
 
@@ -79,6 +84,10 @@ impl Isa {
 
     /// How far codes and weights of 8-bit products go.
     pub(crate) fn reach(self) -> Reach {
+        #[cfg(target_arch = "x86_64")]
+        if let Isa::Amx(..) = self {
+            return vector::MATRIX_REACH;
+        }
         dispatch!(self, Reach::WIDE, simd => vector::reach(simd))
     }
 
@@ -117,7 +126,12 @@ impl Isa {
 
     fn product_int8(self, codes: &Codes, weights: &PackedInt8, activation: Activation, out: &mut [f32]) {
         debug_assert_eq!(weights.reach(), self.reach());
-        debug_assert_eq!(codes.words.len() / weights.words() * weights.outputs(), out.len());
+        debug_assert_eq!(codes.scales.len() * weights.outputs(), out.len());
+        #[cfg(target_arch = "x86_64")]
+        if let Isa::Amx(simd, unit) = self {
+            let unit = unit.registers();
+            return simd.run(ProductByMatrix { unit, codes, weights, activation, out });
+        }
         dispatch!(
             self,
             int8::product(codes, weights, activation, out),
@@ -127,11 +141,11 @@ impl Isa {
 
     /// Codes of `input`, `[rows][inputs]`, for some weights.
     fn quantise(self, input: &[f32], weights: &PackedInt8, codes: &mut Codes) {
-        let inputs = weights.inputs();
+        let (reach, inputs) = (weights.reach(), weights.inputs());
         dispatch!(
             self,
-            int8::quantise(weights.reach(), input, inputs, codes),
-            simd => simd.run(Quantise { input, inputs, codes })
+            int8::quantise(reach, input, inputs, codes),
+            simd => simd.run(Quantise { reach, input, inputs, codes })
         );
     }
 

@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use super::{Attention, AttentionScratch, Codes, Isa, Rows, Weights};
+use crate::memory::Buffer;
 use crate::{Activation, Kernel, LayerNorm, Linear, Precision};
 
 /// More than caches hold.
@@ -53,7 +54,7 @@ fn product(
 ) {
     let linear = Linear { weight: wave(inputs * outputs), bias: Some(wave(outputs)), inputs, outputs };
     let weights = Weights::new(isa, precision, &[&linear]);
-    let (input, mut out) = (wave(rows * inputs), vec![0.0; rows * outputs]);
+    let (input, mut out) = (wave(rows * inputs), Buffer::zeros(rows * outputs));
     let mut codes = Codes::default();
     let operand = weights.operand(isa, &input, &mut codes);
     let seconds = best(|| isa.product(operand, &weights, activation, &mut out));
@@ -67,7 +68,7 @@ fn far_product(isa: Isa, precision: Precision, rows: usize, inputs: usize, outpu
     let bytes = inputs * outputs * if precision == Precision::Int8 { 1 } else { 4 };
     let count = (FAR_BYTES / bytes).max(1);
     let weights: Vec<_> = (0..count).map(|_| Weights::new(isa, precision, &[&linear])).collect();
-    let (input, mut out) = (wave(rows * inputs), vec![0.0; rows * outputs]);
+    let (input, mut out) = (wave(rows * inputs), Buffer::zeros(rows * outputs));
     let mut codes = Codes::default();
     let operand = weights[0].operand(isa, &input, &mut codes);
     let seconds = best(|| {

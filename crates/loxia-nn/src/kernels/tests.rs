@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::int8::{self, Codes, PackedInt8};
+use super::int8::{self, Codes, PackedInt8, Reach};
 use super::mixing::{mix, mix_weights};
-use super::vector::emulated::Emulated;
+use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
+use super::vector::{MATRIX_REACH, MatrixUnit, ProductByMatrix};
 use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
 use crate::{Activation, LayerNorm, Linear, RelativeBuckets};
 
@@ -87,6 +88,33 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
 }
 
 fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, activation: Activation) {
+    check_int8(simd, S::REACH, inputs, outputs, rows, activation, |codes, weights, out| {
+        simd.run(ProductInt8 { codes, weights, activation, out });
+    });
+}
+
+/// The same by a matrix unit.
+fn product_by_matrix<S: Simd, U: MatrixUnit>(
+    (simd, unit): (S, impl Fn() -> U),
+    inputs: usize,
+    outputs: usize,
+    rows: usize,
+    activation: Activation,
+) {
+    check_int8(simd, MATRIX_REACH, inputs, outputs, rows, activation, |codes, weights, out| {
+        simd.run(ProductByMatrix { unit: unit(), codes, weights, activation, out });
+    });
+}
+
+fn check_int8<S: Simd>(
+    simd: S,
+    reach: Reach,
+    inputs: usize,
+    outputs: usize,
+    rows: usize,
+    activation: Activation,
+    multiply: impl Fn(&Codes, &PackedInt8, &mut [f32]),
+) {
     let linear = Linear {
         weight: values(1, inputs * outputs),
         bias: outputs.is_multiple_of(2).then(|| values(2, outputs)),
@@ -99,21 +127,22 @@ fn product_int8<S: Simd>(simd: S, inputs: usize, outputs: usize, rows: usize, ac
     input[(rows - 1) * inputs..].iter_mut().for_each(|value| *value += 5.0);
 
     let (mut plain_codes, mut codes) = (Codes::default(), Codes::default());
-    codes.words.sized(rows * inputs + 64).fill(u32::MAX);
-    int8::quantise(S::REACH, &input, inputs, &mut plain_codes);
-    simd.run(Quantise { input: &input, inputs, codes: &mut codes });
+    codes.words.sized((rows + 16) * (inputs + 64)).fill(u32::MAX);
+    int8::quantise(reach, &input, inputs, &mut plain_codes);
+    simd.run(Quantise { reach, input: &input, inputs, codes: &mut codes });
     assert_close(&codes.scales, &plain_codes.scales, 1e-6, "scales");
     assert_eq!(*codes.zeros, *plain_codes.zeros);
-    let bytes: &[u8] = bytemuck::cast_slice(&codes.words);
-    let plain_bytes: &[u8] = bytemuck::cast_slice(&plain_codes.words);
+    let words = ..rows * reach.words(inputs);
+    let bytes: &[u8] = bytemuck::cast_slice(&codes.words[words]);
+    let plain_bytes: &[u8] = bytemuck::cast_slice(&plain_codes.words[words]);
     let what = format!("codes of {rows} x {inputs}");
     // Fused and separate rounding may fall to two sides of a half.
     assert!(bytes.iter().zip(plain_bytes).all(|(a, b)| a.abs_diff(*b) <= 1), "{what}");
 
-    let packed = PackedInt8::new(S::REACH, panel_width(simd), &[&linear]);
+    let packed = PackedInt8::new(reach, panel_width(simd), &[&linear]);
     let (mut expected, mut found) = (vec![0.0; rows * outputs], vec![f32::NAN; rows * outputs]);
     int8::product(&codes, &packed, activation, &mut expected);
-    simd.run(ProductInt8 { codes: &codes, weights: &packed, activation, out: &mut found });
+    multiply(&codes, &packed, &mut found);
     let what = format!("8-bit product {rows} x {inputs} x {outputs}, {activation:?}");
     assert_close(&found, &expected, 3e-6, &what);
 
@@ -169,11 +198,23 @@ macro_rules! on_all {
     };
 }
 
+/// The same for every matrix unit, with the vector instructions that go with it.
+macro_rules! on_all_units {
+    ($check:ident($($argument:expr),*)) => {
+        $check((Emulated::<false>, EmulatedUnit::new) $(, $argument)*);
+        #[cfg(target_arch = "x86_64")]
+        if let Some((simd, unit)) = super::vector::Avx512::<true>::new().zip(super::vector::Amx::new()) {
+            $check((simd, || unit.registers()) $(, $argument)*);
+        }
+    };
+}
+
 #[test]
 fn every_activation_in_a_product() {
     for activation in Activation::ALL {
         on_all!(product(17, 21, 9, activation));
         on_all!(product_int8(17, 21, 9, activation));
+        on_all_units!(product_by_matrix(17, 21, 9, activation));
     }
 }
 
@@ -185,6 +226,11 @@ fn common_and_extreme_sizes() {
     on_all!(product_int8(800, 48, 13, Activation::Identity));
     on_all!(product_int8(7, 384, 9, Activation::Identity));
     on_all!(product_int8(5, 512, 9, Activation::Identity));
+    on_all_units!(product_by_matrix(1, 1, 1, Activation::Identity));
+    on_all_units!(product_by_matrix(800, 48, 13, Activation::Identity));
+    on_all_units!(product_by_matrix(64, 96, 64, Activation::Identity));
+    on_all_units!(product_by_matrix(65, 97, 65, Activation::Identity));
+    on_all_units!(product_by_matrix(384, 50, 81, Activation::Identity));
     on_all!(attention(2, 32, 64, 64));
     on_all!(attention(1, 64, 300, 10));
     on_all!(attention(1, 5, 1, 1));
@@ -198,7 +244,7 @@ fn broken_rows<S: Simd>(simd: S) {
         let mut input = values(2, 3 * 20);
         input[20 + 7] = broken;
         let mut codes = Codes::default();
-        simd.run(Quantise { input: &input, inputs: 20, codes: &mut codes });
+        simd.run(Quantise { reach: S::REACH, input: &input, inputs: 20, codes: &mut codes });
         let mut out = vec![0.0; 3 * 3];
         let activation = Activation::Identity;
         simd.run(ProductInt8 { codes: &codes, weights: &weights, activation, out: &mut out });
@@ -248,6 +294,11 @@ proptest! {
     #[test]
     fn int8_products_of_odd_shapes(inputs in 1usize..90, outputs in 1usize..110, rows in 1usize..20) {
         on_all!(product_int8(inputs, outputs, rows, Activation::Identity));
+    }
+
+    #[test]
+    fn products_by_a_matrix_unit(inputs in 1usize..200, outputs in 1usize..110, rows in 1usize..100) {
+        on_all_units!(product_by_matrix(inputs, outputs, rows, Activation::Identity));
     }
 
     #[test]

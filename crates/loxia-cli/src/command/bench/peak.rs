@@ -64,9 +64,12 @@ fn chains_of(kernel: Kernel, integers: bool) -> (&'static str, Chains) {
         (kernel, _) if !kernel.is_available() => ("plain Rust, f32", portable),
         (Kernel::Avx2, false) => ("AVX2 FMA, f32", present!(x86::f32_256)),
         (Kernel::Avx2, true) => ("AVX2, int8", present!(x86::int8_256)),
-        (Kernel::Avx512 | Kernel::Avx512Vnni, false) => ("AVX-512 FMA, f32", present!(x86::f32_512)),
+        (Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Amx, false) => {
+            ("AVX-512 FMA, f32", present!(x86::f32_512))
+        }
         (Kernel::Avx512, true) => ("AVX-512BW, int8", present!(x86::int8_512)),
         (Kernel::Avx512Vnni, true) => ("AVX-512 VNNI, int8", present!(x86::vnni_512)),
+        (Kernel::Amx, true) => ("AMX, int8", present!(x86::amx)),
         _ => ("plain Rust, f32", portable),
     }
 }
@@ -96,6 +99,7 @@ fn portable(rounds: u64) -> f64 {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::arch::asm;
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
@@ -178,6 +182,36 @@ mod x86 {
         black_box(sums);
         (rounds * (2 * 64 * CHAINS) as u64) as f64
     }
+
+    /// # Safety
+    /// The processor must have AMX with 8-bit products, and the system must let this process use it.
+    pub(super) unsafe fn amx(rounds: u64) -> f64 {
+        const REGISTERS: usize = 8;
+        const SUMS: u64 = 4;
+        // Palette 1; every register has 16 rows of 64 bytes.
+        let mut configuration = [0_u8; 64];
+        configuration[0] = 1;
+        configuration[16..16 + 2 * REGISTERS].chunks_exact_mut(2).for_each(|bytes| bytes[0] = 64);
+        configuration[48..48 + REGISTERS].fill(16);
+        // SAFETY: the caller vouches for the instructions; only registers are written, which nothing else uses.
+        unsafe {
+            asm!(
+                "ldtilecfg [{configuration}]",
+                "2:",
+                "tdpbusd tmm0, tmm4, tmm6",
+                "tdpbusd tmm1, tmm4, tmm7",
+                "tdpbusd tmm2, tmm5, tmm6",
+                "tdpbusd tmm3, tmm5, tmm7",
+                "dec {rounds}",
+                "jnz 2b",
+                "tilerelease",
+                configuration = in(reg) &configuration,
+                rounds = inout(reg) rounds.max(1) => _,
+                options(nostack, readonly),
+            );
+        }
+        (rounds.max(1) * 2 * SUMS * 16 * 16 * 64) as f64
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +236,7 @@ mod tests {
                 Kernel::Avx2 => "AVX2, int8",
                 Kernel::Avx512 => "AVX-512BW, int8",
                 Kernel::Avx512Vnni => "AVX-512 VNNI, int8",
+                Kernel::Amx => "AMX, int8",
                 _ => "plain Rust, f32",
             };
             assert_eq!(chains_of(kernel, true).0, expected);

@@ -171,6 +171,38 @@ impl Map for Relu {
     }
 }
 
+/// The values themselves.
+#[derive(Clone, Copy)]
+struct Same;
+
+impl Map for Same {
+    #[inline(always)]
+    fn of<S: Simd>(self, _simd: S, x: S::Vector) -> S::Vector {
+        x
+    }
+}
+
+/// Something to be done with whatever function an activation is.
+pub(super) trait WithMap {
+    /// Does it; implementations are `inline(always)`.
+    fn run(self, map: impl Map);
+}
+
+/// Does something with the function of an activation.
+#[inline(always)]
+pub(super) fn with_map(activation: Activation, work: impl WithMap) {
+    match activation {
+        Activation::GeluErf => work.run(GeluErf),
+        Activation::GeluTanh => work.run(GeluTanh),
+        Activation::GeluQuick => work.run(Gated { slope: math::GELU_QUICK_SLOPE }),
+        Activation::Relu => work.run(Relu),
+        Activation::Silu => work.run(Gated { slope: 1.0 }),
+        Activation::Tanh => work.run(Tanh),
+        Activation::Sigmoid => work.run(Sigmoid),
+        Activation::Identity => work.run(Same),
+    }
+}
+
 /// Applies an activation to `columns` of every row.
 #[inline(always)]
 pub(super) fn activate<S: Simd>(
@@ -180,17 +212,22 @@ pub(super) fn activate<S: Simd>(
     row_width: usize,
     columns: std::ops::Range<usize>,
 ) {
-    match activation {
-        Activation::GeluErf => each(simd, GeluErf, data, row_width, columns),
-        Activation::GeluTanh => each(simd, GeluTanh, data, row_width, columns),
-        Activation::GeluQuick => {
-            each(simd, Gated { slope: math::GELU_QUICK_SLOPE }, data, row_width, columns);
-        }
-        Activation::Relu => each(simd, Relu, data, row_width, columns),
-        Activation::Silu => each(simd, Gated { slope: 1.0 }, data, row_width, columns),
-        Activation::Tanh => each(simd, Tanh, data, row_width, columns),
-        Activation::Sigmoid => each(simd, Sigmoid, data, row_width, columns),
-        Activation::Identity => {}
+    if activation != Activation::Identity {
+        with_map(activation, Each { simd, data, row_width, columns });
+    }
+}
+
+struct Each<'a, S> {
+    simd: S,
+    data: &'a mut [f32],
+    row_width: usize,
+    columns: std::ops::Range<usize>,
+}
+
+impl<S: Simd> WithMap for Each<'_, S> {
+    #[inline(always)]
+    fn run(self, map: impl Map) {
+        each(self.simd, map, self.data, self.row_width, self.columns);
     }
 }
 

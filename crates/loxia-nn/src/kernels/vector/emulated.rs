@@ -1,5 +1,6 @@
 //! Sixteen lanes in plain Rust with the tile of AVX-512, so that tests can run the wide path on any machine.
 
+use super::matrix::{BLOCK_ROWS, MatrixUnit, PANEL, SIDE, Sums};
 use super::{Reach, Simd, Task};
 
 /// Sixteen emulated lanes, with sums of 16 bits or without.
@@ -97,11 +98,7 @@ impl<const NARROW: bool> Simd for Emulated<NARROW> {
     }
 
     fn dot_add(self, sums: [i32; 16], codes: [i32; 16], weights: [i32; 16]) -> [i32; 16] {
-        std::array::from_fn(|lane| {
-            let codes = codes[lane].to_le_bytes().map(i32::from);
-            let weights = weights[lane].to_le_bytes().map(|byte| i32::from(byte as i8));
-            sums[lane] + codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>()
-        })
+        std::array::from_fn(|lane| dot_add(sums[lane], codes[lane], weights[lane]))
     }
 
     /// Panics where 16 bits are not enough.
@@ -141,4 +138,43 @@ impl<const NARROW: bool> Simd for Emulated<NARROW> {
             unsafe { *to.add(column * to_stride + row) = *from.add(row * stride + column) };
         }
     }
+}
+
+/// A matrix unit in plain Rust.
+pub(in crate::kernels) struct EmulatedUnit(Sums);
+
+impl EmulatedUnit {
+    pub(in crate::kernels) fn new() -> Self {
+        EmulatedUnit(Sums([[i32::MAX; PANEL]; BLOCK_ROWS]))
+    }
+}
+
+impl MatrixUnit for EmulatedUnit {
+    fn start(&mut self) {
+        self.0.0.as_flattened_mut().fill(0);
+    }
+
+    unsafe fn add(&mut self, rows: usize, codes: *const u32, depth: usize, panel: &[u32; SIDE * PANEL]) {
+        assert!(rows == SIDE || rows == BLOCK_ROWS);
+        for (row, sums) in self.0.0[..rows].iter_mut().enumerate() {
+            for (word, weights) in panel.chunks_exact(PANEL).enumerate() {
+                // SAFETY: the caller vouches for so many words of so many rows.
+                let codes = unsafe { *codes.add(row * depth + word) };
+                for (sum, &weight) in sums.iter_mut().zip(weights) {
+                    *sum = dot_add(*sum, codes as i32, weight as i32);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, rows: usize, sums: &mut Sums) {
+        sums.0[..rows].copy_from_slice(&self.0.0[..rows]);
+    }
+}
+
+/// Adds the products of the values of two words.
+fn dot_add(sum: i32, codes: i32, weights: i32) -> i32 {
+    let weights = weights.to_le_bytes().map(|byte| i32::from(byte as i8));
+    let codes = codes.to_le_bytes().map(i32::from);
+    sum + codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>()
 }

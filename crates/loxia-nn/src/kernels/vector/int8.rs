@@ -4,11 +4,12 @@ use super::elementwise::activate;
 use super::tile::for_rows;
 use super::{Simd, Task};
 use crate::Activation;
-use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8};
+use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8, Reach};
 use crate::kernels::mixing::{GROUP, Mixing, TWO_THIRDS};
 
 /// Codes of the rows of `input`, `[rows][inputs]`.
 pub(in crate::kernels) struct Quantise<'a> {
+    pub(in crate::kernels) reach: Reach,
     pub(in crate::kernels) input: &'a [f32],
     pub(in crate::kernels) inputs: usize,
     pub(in crate::kernels) codes: &'a mut Codes,
@@ -17,10 +18,10 @@ pub(in crate::kernels) struct Quantise<'a> {
 impl Task for Quantise<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Quantise { input, inputs, codes } = self;
+        let Quantise { reach, input, inputs, codes } = self;
         let rows = input.len() / inputs;
-        let width = S::REACH.words(inputs);
-        let words = codes.words.sized(rows * width);
+        let width = reach.words(inputs);
+        let words = codes.words.sized(rows.next_multiple_of(reach.rows) * width);
         let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
         let (mixing, mixed) = (Mixing::of(inputs), codes.mixed.sized(inputs));
         for (row, values) in input.chunks_exact(inputs).enumerate() {
@@ -32,9 +33,9 @@ impl Task for Quantise<'_> {
                 mix(simd, mixing, values, mixed, &mut bounds);
                 &*mixed
             };
-            let coding = bounds.coding(simd);
+            let coding = bounds.coding(simd, reach.top);
             (scales[row], zeros[row]) = (coding.scale, coding.zero);
-            encode(simd, values, coding, &mut words[row * width..][..width]);
+            encode(simd, values, coding, reach.top, &mut words[row * width..][..width]);
         }
     }
 }
@@ -69,10 +70,10 @@ impl<S: Simd> Bounds<S> {
     }
 
     #[inline(always)]
-    fn coding(&self, simd: S) -> Coding {
+    fn coding(&self, simd: S, top: i32) -> Coding {
         let smallest = -simd.largest(simd.sub(simd.splat(0.0), self.low));
         let finite = simd.sum(self.residue) == 0.0;
-        Coding::of_range(S::REACH.top, smallest, simd.largest(self.high), finite)
+        Coding::of_range(top, smallest, simd.largest(self.high), finite)
     }
 }
 
@@ -158,20 +159,21 @@ fn apart<S: Simd, const RADIX: usize, const APART: usize>(simd: S, values: &mut 
 }
 
 #[inline(always)]
-fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, words: &mut [u32]) {
+fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, top: i32, words: &mut [u32]) {
     let (inverse, offset) = (simd.splat(coding.inverse), simd.splat(coding.zero as f32));
+    let top = simd.splat(top as f32);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
     let whole = values.len() / S::LANES;
     for (values, bytes) in values.chunks_exact(S::LANES).zip(bytes.chunks_exact_mut(S::LANES)) {
         // SAFETY: the chunk has room for the codes of one vector.
-        unsafe { simd.store_codes(bytes.as_mut_ptr(), code(simd, simd.read(values), inverse, offset)) };
+        unsafe { simd.store_codes(bytes.as_mut_ptr(), code(simd, simd.read(values), inverse, offset, top)) };
     }
     let rest = &values[whole * S::LANES..];
     let bytes = &mut bytes[whole * S::LANES..];
     if !bytes.is_empty() {
         let mut last = [0u8; 64];
         // SAFETY: 64 bytes are enough for the codes of any vector.
-        unsafe { simd.store_codes(last.as_mut_ptr(), code(simd, simd.read(rest), inverse, offset)) };
+        unsafe { simd.store_codes(last.as_mut_ptr(), code(simd, simd.read(rest), inverse, offset, top)) };
         // The values behind the row's end must be 0, and the coding's 0 is another code.
         last[rest.len()..].fill(0);
         bytes.copy_from_slice(&last[..bytes.len()]);
@@ -179,8 +181,14 @@ fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, words: &mut [u32]) {
 }
 
 #[inline(always)]
-fn code<S: Simd>(simd: S, x: S::Vector, inverse: S::Vector, offset: S::Vector) -> S::Vector {
-    simd.min(simd.splat(S::REACH.top as f32), simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
+fn code<S: Simd>(
+    simd: S,
+    x: S::Vector,
+    inverse: S::Vector,
+    offset: S::Vector,
+    top: S::Vector,
+) -> S::Vector {
+    simd.min(top, simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
 }
 
 /// `out = activation(input · W + b)`.
@@ -236,7 +244,7 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
 /// while there is other work. All at once, unlike in f32: it is a quarter, and asking within the loop of a tile
 /// would take more time than it saves.
 #[inline(always)]
-fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
+pub(super) fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
     let from = |share: usize| (next.len() * share / shares).min(next.len());
     let part = &next[from(share)..from(share + 1)];
     let line = (64 / size_of::<T>()).max(1);
@@ -279,19 +287,28 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
         let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words);
         for (row, sums) in sums.iter().enumerate() {
             let right = &mut out[row * outputs..][columns.clone()];
-            let scale = simd.splat(codes.scales[row]);
-            let zero = simd.splat_ints(codes.zeros[row]);
+            let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));
             for (vector, &sum) in sums.iter().enumerate() {
-                let first = vector * S::LANES;
-                let lanes = first..first + S::LANES;
-                let exact =
-                    simd.sub_ints(sum, simd.mul_ints(zero, simd.read_ints(&panel.sums[lanes.clone()])));
-                let step = simd.mul(scale, simd.read(&panel.steps[lanes.clone()]));
-                let result = simd.mul_add(simd.to_floats(exact), step, simd.read(&panel.bias[lanes]));
-                simd.write(right.get_mut(first..).unwrap_or(&mut []), result);
+                let result = meaning(simd, sum, coding, panel, vector);
+                simd.write(right.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
             }
         }
     }
+}
+
+/// What sums of a row mean in a vector of a panel's outputs, given the row's scale and zero point.
+#[inline(always)]
+pub(super) fn meaning<S: Simd>(
+    simd: S,
+    sums: S::Ints,
+    (scale, zero): (S::Vector, S::Ints),
+    panel: PanelInt8<'_>,
+    vector: usize,
+) -> S::Vector {
+    let lanes = vector * S::LANES..(vector + 1) * S::LANES;
+    let exact = simd.sub_ints(sums, simd.mul_ints(zero, simd.read_ints(&panel.sums[lanes.clone()])));
+    let step = simd.mul(scale, simd.read(&panel.steps[lanes.clone()]));
+    simd.mul_add(simd.to_floats(exact), step, simd.read(&panel.bias[lanes]))
 }
 
 /// Sums of the products of `ROWS` rows of codes with a panel.

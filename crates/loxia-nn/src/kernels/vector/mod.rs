@@ -6,6 +6,8 @@
 //! inlined. That is why all functions here are `inline(always)`, and why functions to be inlined are passed as
 //! types ([`elementwise::Map`]) and not as closures: a closure left out of line would lose the instructions.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -15,18 +17,24 @@ mod elementwise;
 #[cfg(test)]
 pub(super) mod emulated;
 mod int8;
+mod matrix;
 mod norm;
 mod product;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use amx::Amx;
 pub(super) use attention::Attend;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(super) use int8::{ProductInt8, Quantise};
+#[cfg(test)]
+pub(super) use matrix::MatrixUnit;
+pub(super) use matrix::{ProductByMatrix, REACH as MATRIX_REACH};
 pub(super) use norm::AddNorm;
 pub(super) use product::Product;
 
