@@ -1,13 +1,18 @@
 #!/bin/sh
 # What search costs beside the scorer (issue bars on overhead): one core, processor time, made-up scores.
 #
-#   bench/search.sh [--quick]        LOXIA_BENCH_PYTHON: a Python with numpy (default python3)
+#   bench/search.sh [--quick]        LOXIA_BENCH_PYTHON: a Python with numpy (default that of bench/setup.sh, else python3)
 #
 # Prints the machine, a JSON line for each step, and at the end one flat JSON object. Ratios are "allowed over
 # measured" or "peer over ours": larger is better, and 1 is the bar unless its name says otherwise.
 set -eu
 cd "$(dirname "$0")/.."
-python=${LOXIA_BENCH_PYTHON:-python3}
+python=${LOXIA_BENCH_PYTHON:-bench/.venv/bin/python}
+[ -n "${LOXIA_BENCH_PYTHON:-}" ] || [ -x "$python" ] || python=python3
+"$python" -c 'import numpy' 2>/dev/null || {
+    echo "bench/search.sh: $python has no numpy: run bench/setup.sh or name another with LOXIA_BENCH_PYTHON" >&2
+    exit 2
+}
 large=1000000
 [ "${1:-}" = "--quick" ] && large=200000
 

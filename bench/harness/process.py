@@ -1,11 +1,14 @@
 """Worker processes: ours and the peers', spoken to in JSON lines."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+from . import machine
 
 BENCH = Path(__file__).resolve().parent.parent
 
@@ -44,7 +47,8 @@ class Worker:
         return answer
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # one that died has been told of already
+            self.process.stdin.close()
         try:
             self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
@@ -61,5 +65,6 @@ def peer(library, threads, log, environment=None):
     """A worker of one library, its thread pools limited before it starts."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     quiet = {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    needed = machine.openvino_environment() if library == "openvino" else {}
     command = [sys.executable, "-m", "engines.worker", library]
-    return Worker(command, limits | quiet | (environment or {}), log)
+    return Worker(command, limits | quiet | needed | (environment or {}), log)

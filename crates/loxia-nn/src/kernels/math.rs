@@ -40,6 +40,10 @@ pub(crate) const PHI_BELOW: [f32; 6] =
 #[expect(clippy::approx_constant, reason = "a minimax fit: near ln 2, and not ln 2")]
 pub(crate) const EXP2: [f32; 5] = [0.693_147, 0.240_222_42, 0.055_507_336, 0.009_671_513, 0.001_326_472_4];
 
+/// The same to 1e-4, for what is rounded to bfloat16 afterwards.
+#[cfg(any(test, target_arch = "x86_64"))]
+pub(crate) const EXP2_SHORT: [f32; 3] = [0.693_282_9, 0.242_210_97, 0.055_008_937];
+
 /// Where `tanh` leaves its polynomial.
 pub(crate) const TANH_SPLIT: f32 = 0.625;
 /// `(tanh(x) - x) / x³` in powers of `x²`, lowest first.

@@ -27,7 +27,7 @@ pub(crate) use weights::{Operand, Weights};
 
 use crate::{Activation, Kernel, LayerNorm};
 #[cfg(target_arch = "x86_64")]
-use vector::{AddNorm, Attend, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
+use vector::{AddNorm, Attend, AttendByMatrix, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,9 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512Vnni => vector::Avx512::new().map(Isa::Avx512Vnni),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Amx => vector::Avx512::new().zip(vector::Amx::new()).map(|(simd, unit)| Isa::Amx(simd, unit)),
+            Kernel::Amx => {
+                vector::Avx512::new().zip(vector::Amx::new()).map(|(simd, unit)| Isa::Amx(simd, unit))
+            }
             #[cfg(not(target_arch = "x86_64"))]
             Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Amx => None,
         }
@@ -162,6 +164,11 @@ impl Isa {
     /// Softmax attention of some queries of one sequence; `out` is `[queries][heads · width]`.
     pub(crate) fn attention(self, work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
+        #[cfg(target_arch = "x86_64")]
+        if let (Isa::Amx(simd, unit), crate::Precision::Int8) = (self, work.precision) {
+            let unit = unit.registers();
+            return simd.run(AttendByMatrix { unit, work, scratch, out });
+        }
         dispatch!(
             self,
             reference::attention(work, scratch, out),

@@ -80,7 +80,7 @@ fn far_product(isa: Isa, precision: Precision, rows: usize, inputs: usize, outpu
     report(&what, 2 * rows * inputs * outputs, rows * outputs, seconds);
 }
 
-fn attention(isa: Isa, tokens: usize, width: usize) {
+fn attention(isa: Isa, precision: Precision, tokens: usize, width: usize) {
     let hidden = 4 * width;
     let projected = wave(tokens * 3 * hidden);
     let rows = Rows { values: &projected, stride: 3 * hidden };
@@ -94,11 +94,12 @@ fn attention(isa: Isa, tokens: usize, width: usize) {
         heads: 4,
         width,
         bias: None,
+        precision,
     };
     let mut scratch = AttentionScratch::default();
     let mut out = vec![0.0; tokens * hidden];
     let seconds = best(|| isa.attention(&work, &mut scratch, &mut out));
-    let what = format!("attention over {tokens} tokens, width {width}");
+    let what = format!("{precision} attention over {tokens} tokens, width {width}");
     report(&what, 4 * tokens * tokens * hidden, tokens * tokens * 4, seconds);
 }
 
@@ -126,9 +127,10 @@ fn speed() {
             product(isa, precision, 96, 384, 1536, Activation::GeluTanh);
             product(isa, precision, 12, 384, 384, Activation::Identity);
             product(isa, precision, 1, 384, 384, Activation::Identity);
-        }
-        for (tokens, width) in [(40, 32), (128, 32), (256, 32), (256, 64), (512, 64)] {
-            attention(isa, tokens, width);
+            for (tokens, width) in [(40, 32), (64, 32), (80, 32), (128, 32), (256, 32), (256, 64), (512, 64)]
+            {
+                attention(isa, precision, tokens, width);
+            }
         }
         let linear = Linear { weight: wave(384), bias: None, inputs: 384, outputs: 1 };
         let weights = Weights::new(isa, Precision::Int8, &[&linear]);

@@ -6,9 +6,9 @@ use super::int8::{self, Codes, PackedInt8, Reach};
 use super::mixing::{mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
-use super::vector::{MATRIX_REACH, MatrixUnit, ProductByMatrix};
+use super::vector::{AttendByMatrix, MATRIX_REACH, MatrixUnit, ProductByMatrix};
 use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
-use crate::{Activation, LayerNorm, Linear, RelativeBuckets};
+use crate::{Activation, LayerNorm, Linear, Precision, RelativeBuckets};
 
 fn values(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -58,6 +58,32 @@ fn add_norm<S: Simd>(simd: S, width: usize, rows: usize) {
 }
 
 fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries: usize) {
+    check_attention(heads, width, keys, queries, 3e-6, |work, scratch, out| {
+        simd.run(Attend { work, scratch, out });
+    });
+}
+
+/// The same by a matrix unit, of rounded numbers.
+fn attention_by_matrix<S: Simd, U: MatrixUnit>(
+    (simd, unit): (S, impl Fn() -> U),
+    heads: usize,
+    width: usize,
+    keys: usize,
+    queries: usize,
+) {
+    check_attention(heads, width, keys, queries, 8e-3, |work, scratch, out| {
+        simd.run(AttendByMatrix { unit: unit(), work, scratch, out });
+    });
+}
+
+fn check_attention(
+    heads: usize,
+    width: usize,
+    keys: usize,
+    queries: usize,
+    tolerance: f32,
+    attend: impl Fn(&Attention<'_>, &mut AttentionScratch, &mut [f32]),
+) {
     let hidden = heads * width;
     let relative = RelativeBuckets { buckets: 32, max_distance: 128 };
     let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, keys.max(queries));
@@ -74,6 +100,7 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
             heads,
             width,
             bias,
+            precision: Precision::F32,
         };
         let mut scratch = AttentionScratch::default();
         let (mut expected, mut found) = (vec![0.0; queries.len()], vec![f32::NAN; queries.len()]);
@@ -81,9 +108,15 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
         // Garbage from a larger call must not matter.
         scratch.keys.sized(keys * hidden * 64).fill(f32::NAN);
         scratch.values.sized(keys * hidden * 64).fill(f32::NAN);
-        simd.run(Attend { work: &work, scratch: &mut scratch, out: &mut found });
+        scratch.scores.sized((keys + 32) * 64).fill(f32::NAN);
+        scratch.sums.sized((width + 32) * 64).fill(f32::NAN);
+        scratch.queries.sized((width + 32) * 64).fill(u16::MAX);
+        for pairs in [&mut scratch.key_pairs, &mut scratch.value_pairs] {
+            pairs.sized((keys + 32) * (width + 32)).fill(u32::MAX);
+        }
+        attend(&work, &mut scratch, &mut found);
         let what = format!("attention of {heads} heads of {width} over {keys} keys");
-        assert_close(&found, &expected, 3e-6, &what);
+        assert_close(&found, &expected, tolerance, &what);
     }
 }
 
@@ -234,6 +267,9 @@ fn common_and_extreme_sizes() {
     on_all!(attention(2, 32, 64, 64));
     on_all!(attention(1, 64, 300, 10));
     on_all!(attention(1, 5, 1, 1));
+    on_all_units!(attention_by_matrix(2, 32, 64, 64));
+    on_all_units!(attention_by_matrix(1, 64, 300, 10));
+    on_all_units!(attention_by_matrix(1, 5, 1, 1));
     on_all!(add_norm(384, 2));
 }
 
@@ -314,6 +350,7 @@ proptest! {
         queries in 1usize..20,
     ) {
         on_all!(attention(heads, width, keys, queries));
+        on_all_units!(attention_by_matrix(heads, width, keys, queries));
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! AMX: eight registers of 16 rows of 64 bytes, and 8-bit products of whole registers in one instruction.
+//! AMX: eight registers of 16 rows of 64 bytes, and products of whole registers in one instruction, of 8-bit integers or
+//! of bfloat16 numbers.
 
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::matrix::{MatrixUnit, PANEL, SIDE, Sums};
+use super::matrix::{MatrixUnit, PAIRED, PANEL, SIDE, Sums};
 
-/// Proof that the machine has AMX with 8-bit products and that the system lets this process use it.
+/// Proof that the machine has AMX with both kinds of products and that the system lets this process use it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amx(());
 
@@ -19,11 +20,11 @@ impl Amx {
     }
 }
 
-/// Whether the processor has tiles, and products of 8 bits on them.
+/// Whether the processor has tiles, and products of 8-bit integers and of bfloat16 numbers on them.
 fn present() -> bool {
-    const TILES_AND_INT8: u32 = 1 << 24 | 1 << 25;
+    const BF16_TILES_INT8: u32 = 1 << 22 | 1 << 24 | 1 << 25;
     let highest = __cpuid_count(0, 0).eax;
-    highest >= 7 && __cpuid_count(7, 0).edx & TILES_AND_INT8 == TILES_AND_INT8 && usual_palette(highest)
+    highest >= 7 && __cpuid_count(7, 0).edx & BF16_TILES_INT8 == BF16_TILES_INT8 && usual_palette(highest)
 }
 
 /// Whether the first palette is the one used here. Some virtual machines have AMX and keep quiet about palettes; there
@@ -189,6 +190,48 @@ impl MatrixUnit for Registers {
                     options(nostack, preserves_flags),
                 );
             }
+        }
+    }
+
+    #[inline(always)]
+    fn multiply_halves(
+        &mut self,
+        rows: &[u16],
+        stride: usize,
+        panel: &[u32],
+        out: &mut [f32],
+        out_stride: usize,
+    ) {
+        let depth = 2 * panel.len() / PAIRED;
+        assert!(depth > 0 && depth.is_multiple_of(2 * SIDE) && panel.len() == depth / 2 * PAIRED);
+        assert!(rows.len() >= (SIDE - 1) * stride + depth && out.len() >= (SIDE - 1) * out_stride + PAIRED);
+        // SAFETY: the registers are set up on this thread. Each step reads 64 bytes of 16 rows and 16 rows of twice 64
+        // bytes of the panel, and `depth / 32` steps both to their ends; 16 rows of twice 64 bytes are written.
+        unsafe {
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "2:",
+                "tileloadd tmm2, [{rows} + {stride}*1]",
+                "tileloadd tmm3, [{panel} + {wide}*1]",
+                "tdpbf16ps tmm0, tmm2, tmm3",
+                "tileloadd tmm4, [{panel} + {wide}*1 + 64]",
+                "tdpbf16ps tmm1, tmm2, tmm4",
+                "add {rows}, 64",
+                "add {panel}, 2048",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{out} + {out_stride}*1], tmm0",
+                "tilestored [{out} + {out_stride}*1 + 64], tmm1",
+                rows = inout(reg) rows.as_ptr() => _,
+                panel = inout(reg) panel.as_ptr() => _,
+                steps = inout(reg) depth / (2 * SIDE) => _,
+                stride = in(reg) 2 * stride,
+                wide = in(reg) 4 * PAIRED,
+                out = in(reg) out.as_mut_ptr(),
+                out_stride = in(reg) 4 * out_stride,
+                options(nostack),
+            );
         }
     }
 }

@@ -139,7 +139,7 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
 
 /// Scales scores, adds the bias, and returns the largest ones.
 #[inline(always)]
-fn add_bias<S: Simd>(simd: S, scores: &mut [f32], scale: f32, bias: &[f32]) -> S::Vector {
+pub(super) fn add_bias<S: Simd>(simd: S, scores: &mut [f32], scale: f32, bias: &[f32]) -> S::Vector {
     let scale = simd.splat(scale);
     let mut largest = simd.splat(f32::NEG_INFINITY);
     for (index, values) in scores.chunks_exact_mut(S::LANES).enumerate() {
@@ -167,9 +167,10 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
 
 /// Panels of keys, transposed: `[width][panel]` each; places behind the last key are 0.
 #[inline(always)]
-fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
+pub(super) fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
     let width = work.width;
     let panel = VECTORS * S::LANES;
+    packed[work.count / panel * panel * width..].fill(0.0);
     let blocks = if width.is_multiple_of(8) { work.count / 8 } else { 0 };
     for block in 0..blocks {
         let key = block * 8;
@@ -185,14 +186,10 @@ fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [
             }
         }
     }
-    for key in blocks * 8..packed.len() / width {
+    for key in blocks * 8..work.count {
         let column = packed[key / panel * panel * width + key % panel..].iter_mut().step_by(panel);
-        if key < work.count {
-            let row = work.keys.from(key, head * width).row(0, width);
-            column.zip(row).for_each(|(to, &from)| *to = from);
-        } else {
-            column.take(width).for_each(|to| *to = 0.0);
-        }
+        let row = work.keys.from(key, head * width).row(0, width);
+        column.zip(row).for_each(|(to, &from)| *to = from);
     }
 }
 

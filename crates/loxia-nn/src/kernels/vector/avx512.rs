@@ -6,6 +6,17 @@ use std::arch::x86_64::*;
 use super::transpose::transpose8;
 use super::{Reach, Simd, Task, instructions};
 
+/// All lanes of a vector in one, halving in the order of [`Simd::sum`].
+macro_rules! fold {
+    ($vector:expr, $eight:ident, $four:ident) => {{
+        let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd($vector)));
+        let eight = $eight(_mm512_castps512_ps256($vector), upper);
+        let four = $four(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+        let two = $four(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32($four(two, _mm_shuffle_ps::<1>(two, two)))
+    }};
+}
+
 /// Proof that the machine has AVX-512F and BW, and with `VNNI` that too.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx512<const VNNI: bool>(());
@@ -110,6 +121,39 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     unsafe fn store_codes(self, to: *mut u8, vector: __m512) {
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
         unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(vector))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(self, to: *mut u16, vector: __m512) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instructions.
+        unsafe {
+            let rounded = _mm512_add_epi32(_mm512_castps_si512(vector), _mm512_set1_epi32(0x8000));
+            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded)));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut u32, low: __m512, high: __m512) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instructions.
+        unsafe {
+            let half = _mm512_set1_epi32(0x8000);
+            let low = _mm512_srli_epi32::<16>(_mm512_add_epi32(_mm512_castps_si512(low), half));
+            let high = _mm512_add_epi32(_mm512_castps_si512(high), half);
+            let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+            _mm512_storeu_si512(to.cast(), _mm512_or_si512(low, _mm512_and_si512(high, upper)));
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self, vector: __m512) -> f32 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { fold!(vector, _mm256_add_ps, _mm_add_ps) }
+    }
+
+    #[inline(always)]
+    fn largest(self, vector: __m512) -> f32 {
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe { fold!(vector, _mm256_max_ps, _mm_max_ps) }
     }
 
     #[inline(always)]

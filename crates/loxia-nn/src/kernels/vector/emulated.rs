@@ -1,6 +1,6 @@
 //! Sixteen lanes in plain Rust with the tile of AVX-512, so that tests can run the wide path on any machine.
 
-use super::matrix::{BLOCK_ROWS, MatrixUnit, PANEL, SIDE, Sums};
+use super::matrix::{BLOCK_ROWS, MatrixUnit, PAIRED, PANEL, SIDE, Sums};
 use super::{Reach, Simd, Task};
 
 /// Sixteen emulated lanes, with sums of 16 bits or without.
@@ -169,6 +169,29 @@ impl MatrixUnit for EmulatedUnit {
 
     fn write(&mut self, rows: usize, sums: &mut Sums) {
         sums.0[..rows].copy_from_slice(&self.0.0[..rows]);
+    }
+
+    fn multiply_halves(
+        &mut self,
+        rows: &[u16],
+        stride: usize,
+        panel: &[u32],
+        out: &mut [f32],
+        out_stride: usize,
+    ) {
+        self.0.0.as_flattened_mut().fill(i32::MAX);
+        let depth = 2 * panel.len() / PAIRED;
+        let float = |half: u32| f32::from_bits(half << 16);
+        for row in 0..SIDE {
+            let halves = &rows[row * stride..][..depth];
+            for column in 0..PAIRED {
+                let pairs = panel[column..].iter().step_by(PAIRED).zip(halves.chunks_exact(2));
+                out[row * out_stride + column] = pairs.fold(0.0, |sum, (&pair, halves)| {
+                    let sum = float(halves[0].into()).mul_add(float(pair & 0xffff), sum);
+                    float(halves[1].into()).mul_add(float(pair >> 16), sum)
+                });
+            }
+        }
     }
 }
 

@@ -181,13 +181,7 @@ fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, top: i32, words: &mu
 }
 
 #[inline(always)]
-fn code<S: Simd>(
-    simd: S,
-    x: S::Vector,
-    inverse: S::Vector,
-    offset: S::Vector,
-    top: S::Vector,
-) -> S::Vector {
+fn code<S: Simd>(simd: S, x: S::Vector, inverse: S::Vector, offset: S::Vector, top: S::Vector) -> S::Vector {
     simd.min(top, simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
 }
 

@@ -25,6 +25,9 @@ pub(in crate::kernels) const REACH: Reach = Reach { step: SIDE, rows: SIDE, ..Re
 #[repr(C, align(64))]
 pub(in crate::kernels) struct Sums(pub(super) [[i32; PANEL]; BLOCK_ROWS]);
 
+/// Columns of a panel of pairs.
+pub(super) const PAIRED: usize = 2 * SIDE;
+
 /// A matrix unit, set up for a thread. Sums of one block at a time are in its registers.
 pub(in crate::kernels) trait MatrixUnit {
     /// Starts a block of sums.
@@ -39,6 +42,17 @@ pub(in crate::kernels) trait MatrixUnit {
 
     /// Writes the sums of 16 or 32 rows.
     fn write(&mut self, rows: usize, sums: &mut Sums);
+
+    /// The product of 16 rows of bfloat16 numbers, `stride` apart, and a panel of pairs of them, `[depth / 2][PAIRED]`,
+    /// into 16 rows of `out`, `out_stride` apart. The depth is a multiple of 32; of a block of sums nothing is left.
+    fn multiply_halves(
+        &mut self,
+        rows: &[u16],
+        stride: usize,
+        panel: &[u32],
+        out: &mut [f32],
+        out_stride: usize,
+    );
 }
 
 /// `out = activation(input · W + b)`.
@@ -71,13 +85,11 @@ impl<S: Simd, U: MatrixUnit, const VECTORS: usize> WithMap for With<'_, S, U, VE
         let With { simd, work: ProductByMatrix { mut unit, codes, weights, out, .. } } = self;
         let (depth, outputs) = (weights.words(), weights.outputs());
         let rows = out.len() / outputs;
+        assert!(depth.is_multiple_of(SIDE), "weights packed for another kernel");
         assert!(codes.words.len() >= rows.next_multiple_of(SIDE) * depth, "codes end before the last block");
         let (blocks, steps) = (rows.div_ceil(BLOCK_ROWS), depth / SIDE);
         let mut both = [const { Sums([[0; PANEL]; BLOCK_ROWS]) }; 2];
         let [mut fresh, mut before] = both.each_mut();
-        let mut finish = |sums: &Sums, place: Place<'_>, rows: Range<usize>| {
-            finish::<S, VECTORS>(simd, map, codes, outputs, sums, place, rows, out);
-        };
         let mut waiting: Option<Place<'_>> = None;
         let mut panels = weights.panels().peekable();
         let mut column = 0;
@@ -85,18 +97,21 @@ impl<S: Simd, U: MatrixUnit, const VECTORS: usize> WithMap for With<'_, S, U, VE
             let next = panels.peek().map_or(&[][..], |next| next.words);
             for block in 0..blocks {
                 let row = block * BLOCK_ROWS;
-                let place = Place { panel, column, row, rows: BLOCK_ROWS.min(rows - row) };
+                let place = Place { panel, column, outputs, row, rows: BLOCK_ROWS.min(rows - row) };
                 let read = place.rows.next_multiple_of(SIDE);
                 let done = waiting.replace(place);
                 unit.start();
                 let (parts, _) = panel.words.as_chunks::<{ SIDE * PANEL }>();
                 for (step, part) in parts.iter().enumerate() {
                     // SAFETY: step < depth / SIDE, and by the assertion there are `read` rows from this one on.
-                    unsafe { unit.add(read, codes.words.as_ptr().add(row * depth + step * SIDE), depth, part) };
+                    unsafe {
+                        unit.add(read, codes.words.as_ptr().add(row * depth + step * SIDE), depth, part)
+                    };
                     prefetch_share(simd, next, block * steps + step, blocks * steps);
                     if let Some(place) = done {
                         let share = place.rows.div_ceil(steps);
-                        finish(before, place, (step * share).min(place.rows)..((step + 1) * share).min(place.rows));
+                        let part = (step * share).min(place.rows)..((step + 1) * share).min(place.rows);
+                        finish::<S, VECTORS>(simd, map, codes, before, place, part, out);
                     }
                 }
                 unit.write(read, fresh);
@@ -105,7 +120,7 @@ impl<S: Simd, U: MatrixUnit, const VECTORS: usize> WithMap for With<'_, S, U, VE
             column += PANEL;
         }
         if let Some(place) = waiting {
-            finish(before, place, 0..place.rows);
+            finish::<S, VECTORS>(simd, map, codes, before, place, 0..place.rows, out);
         }
     }
 }
@@ -114,8 +129,9 @@ impl<S: Simd, U: MatrixUnit, const VECTORS: usize> WithMap for With<'_, S, U, VE
 #[derive(Clone, Copy)]
 struct Place<'a> {
     panel: PanelInt8<'a>,
-    /// First output of the panel.
+    /// First output of the panel, and how many all panels have.
     column: usize,
+    outputs: usize,
     row: usize,
     rows: usize,
 }
@@ -126,13 +142,13 @@ fn finish<S: Simd, const VECTORS: usize>(
     simd: S,
     map: impl Map,
     codes: &Codes,
-    outputs: usize,
     sums: &Sums,
     place: Place<'_>,
     rows: Range<usize>,
     out: &mut [f32],
 ) {
-    let columns = place.column..outputs.min(place.column + PANEL);
+    let Place { column, outputs, .. } = place;
+    let columns = column..outputs.min(column + PANEL);
     for index in rows {
         let (row, sums) = (place.row + index, &sums.0[index]);
         let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));

@@ -9,6 +9,7 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod attention;
+mod attention_matrix;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -27,6 +28,7 @@ mod transpose;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use amx::Amx;
 pub(super) use attention::Attend;
+pub(super) use attention_matrix::AttendByMatrix;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -146,6 +148,32 @@ pub(super) trait Simd: Copy {
     /// # Safety
     /// `to` must be valid for writing `LANES` bytes.
     unsafe fn store_codes(self, to: *mut u8, vector: Self::Vector);
+
+    /// Writes the vector rounded to bfloat16; a number halfway between two goes away from 0.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing `LANES` numbers.
+    #[inline(always)]
+    unsafe fn store_halves(self, to: *mut u16, vector: Self::Vector) {
+        for (lane, value) in self.lanes(vector)[..Self::LANES].iter().enumerate() {
+            // SAFETY: the caller vouches for so many numbers.
+            unsafe { *to.add(lane) = (value.to_bits().wrapping_add(0x8000) >> 16) as u16 };
+        }
+    }
+
+    /// Writes pairs of the lanes of two vectors, rounded as in `store_halves`: the first in the lower half.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing `LANES` pairs.
+    #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut u32, low: Self::Vector, high: Self::Vector) {
+        let [low, high] =
+            [low, high].map(|vector| self.lanes(vector).map(|x| x.to_bits().wrapping_add(0x8000)));
+        for lane in 0..Self::LANES {
+            // SAFETY: the caller vouches for so many pairs.
+            unsafe { *to.add(lane) = low[lane] >> 16 | high[lane] & 0xffff_0000 };
+        }
+    }
 
     /// The first `LANES` integers of a slice.
     #[inline(always)]
