@@ -92,13 +92,14 @@ impl Adacur {
 
     fn schedule(&self, budget: usize) -> Schedule {
         match self.settings.split {
-            None => self.settings.schedule.clone(),
-            Some(split) => {
-                let explored = ((budget as f64 * split) as usize).clamp(1, budget.max(1));
+            // Of no budget there is nothing to split.
+            Some(split) if budget > 0 => {
+                let explored = ((budget as f64 * split) as usize).clamp(1, budget);
                 let mut sizes = self.settings.schedule.sizes(explored);
                 sizes.push(budget - explored);
                 Schedule::Fixed(sizes)
             }
+            _ => self.settings.schedule.clone(),
         }
     }
 }
