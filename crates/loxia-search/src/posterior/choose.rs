@@ -16,7 +16,7 @@ const HELD_OUT: usize = 60;
 const LEAST_GAIN: f64 = 0.002;
 const COSTS: [u64; 2] = [50, 200];
 /// Items that stand for all.
-const SAMPLE: usize = 20_000;
+const SAMPLE: usize = 15_000;
 /// Values that are tried; the first of each is the default.
 const TRANSFORMS: [Option<f64>; 5] = [None, Some(0.1), Some(0.3), Some(1.0), Some(4.0)];
 const QUERY_RIDGES: [f64; 2] = [0.03, 0.1];
