@@ -25,7 +25,9 @@ pub enum Kernel {
     Avx512,
     /// The same with VNNI: 8-bit products in one instruction. In `f32` it is [`Kernel::Avx512`].
     Avx512Vnni,
-    /// The same with AMX: 8-bit products of whole matrices in one instruction, and attention of 8-bit models in
+    /// The same with dot products of bfloat16 numbers: attention of 8-bit models. In `f32` it is [`Kernel::Avx512`].
+    Avx512Bf16,
+    /// VNNI with AMX: 8-bit products of whole matrices in one instruction, and attention of 8-bit models in
     /// bfloat16. In `f32` it is [`Kernel::Avx512`].
     Amx,
 }
@@ -34,8 +36,14 @@ impl Kernel {
     /// Environment variable that forces a kernel.
     pub const VARIABLE: &'static str = "LOXIA_KERNEL";
 
-    const ALL: [Kernel; 5] =
-        [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Vnni, Kernel::Amx];
+    const ALL: [Kernel; 6] = [
+        Kernel::Portable,
+        Kernel::Avx2,
+        Kernel::Avx512,
+        Kernel::Avx512Vnni,
+        Kernel::Avx512Bf16,
+        Kernel::Amx,
+    ];
 
     /// The kernel of this process: the one `LOXIA_KERNEL` names, else the fastest this machine has.
     pub fn detect() -> Result<Kernel> {
@@ -69,6 +77,7 @@ impl Kernel {
             Kernel::Avx2 => "avx2",
             Kernel::Avx512 => "avx512",
             Kernel::Avx512Vnni => "avx512vnni",
+            Kernel::Avx512Bf16 => "avx512bf16",
             Kernel::Amx => "amx",
         }
     }

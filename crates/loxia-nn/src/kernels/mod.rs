@@ -27,7 +27,7 @@ pub(crate) use weights::{Operand, Weights};
 
 use crate::{Activation, Kernel, LayerNorm};
 #[cfg(target_arch = "x86_64")]
-use vector::{AddNorm, Attend, AttendByMatrix, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
+use vector::{AddNorm, Attend, AttendByMatrix, AttendInPairs, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]
@@ -36,12 +36,15 @@ pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx2(vector::Avx2),
     #[cfg(target_arch = "x86_64")]
-    Avx512(vector::Avx512<false>),
+    Avx512(vector::Avx512<{ vector::BASIC }>),
     #[cfg(target_arch = "x86_64")]
-    Avx512Vnni(vector::Avx512<true>),
-    /// 8-bit products are those of the matrix unit, everything else as above.
+    Avx512Vnni(vector::Avx512<{ vector::VNNI }>),
+    /// Attention of 8-bit models is in bfloat16, everything else as above.
     #[cfg(target_arch = "x86_64")]
-    Amx(vector::Avx512<true>, vector::Amx),
+    Avx512Bf16(vector::Avx512<{ vector::HALVES }>),
+    /// 8-bit products and their attention are those of the matrix unit, everything else as with VNNI.
+    #[cfg(target_arch = "x86_64")]
+    Amx(vector::Avx512<{ vector::VNNI }>, vector::Amx),
 }
 
 /// Evaluates `$plain` for the portable kernel, `$vector` with `$simd` bound to the instructions of the others.
@@ -55,6 +58,8 @@ macro_rules! dispatch {
             Isa::Avx512($simd) => $vector,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni($simd) | Isa::Amx($simd, _) => $vector,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16($simd) => $vector,
         }
     };
 }
@@ -71,11 +76,13 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512Vnni => vector::Avx512::new().map(Isa::Avx512Vnni),
             #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512Bf16 => vector::Avx512::new().map(Isa::Avx512Bf16),
+            #[cfg(target_arch = "x86_64")]
             Kernel::Amx => {
                 vector::Avx512::new().zip(vector::Amx::new()).map(|(simd, unit)| Isa::Amx(simd, unit))
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Amx => None,
+            Kernel::Avx2 | Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Avx512Bf16 | Kernel::Amx => None,
         }
     }
 
@@ -165,9 +172,15 @@ impl Isa {
     pub(crate) fn attention(self, work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
         #[cfg(target_arch = "x86_64")]
-        if let (Isa::Amx(simd, unit), crate::Precision::Int8) = (self, work.precision) {
-            let unit = unit.registers();
-            return simd.run(AttendByMatrix { unit, work, scratch, out });
+        match (self, work.precision) {
+            (Isa::Amx(simd, unit), crate::Precision::Int8) => {
+                let unit = unit.registers();
+                return simd.run(AttendByMatrix { unit, work, scratch, out });
+            }
+            (Isa::Avx512Bf16(simd), crate::Precision::Int8) => {
+                return simd.run(AttendInPairs { work, scratch, out });
+            }
+            _ => {}
         }
         dispatch!(
             self,

@@ -1,5 +1,5 @@
 //! Speed of each kernel by itself, on one thread:
-//! `cargo test --release -p loxia-nn --lib -- --ignored --nocapture speed`. `LOXIA_KERNEL` picks one kernel.
+//! `cargo test --release -p loxia-nn --lib -- --ignored --nocapture --test-threads=1 speed`. `LOXIA_KERNEL` picks one kernel.
 //!
 //! Each line is the best of many short calls: what the kernel can do when nothing disturbs it. The filter `speed` also
 //! finds the measurement of embeddings (`encoder/embeddings.rs`), and in loxia-model that of pooling.

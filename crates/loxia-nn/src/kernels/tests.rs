@@ -6,7 +6,7 @@ use super::int8::{self, Codes, PackedInt8, Reach};
 use super::mixing::{mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
-use super::vector::{AttendByMatrix, MATRIX_REACH, MatrixUnit, ProductByMatrix};
+use super::vector::{AttendByMatrix, AttendInPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
 use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
 use crate::{Activation, LayerNorm, Linear, Precision, RelativeBuckets};
 
@@ -60,6 +60,13 @@ fn add_norm<S: Simd>(simd: S, width: usize, rows: usize) {
 fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries: usize) {
     check_attention(heads, width, keys, queries, 3e-6, |work, scratch, out| {
         simd.run(Attend { work, scratch, out });
+    });
+}
+
+/// The same of pairs of rounded numbers.
+fn attention_in_pairs<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries: usize) {
+    check_attention(heads, width, keys, queries, 8e-3, |work, scratch, out| {
+        simd.run(AttendInPairs { work, scratch, out });
     });
 }
 
@@ -221,10 +228,13 @@ macro_rules! on_all {
             if let Some(simd) = super::vector::Avx2::new() {
                 $check(simd $(, $argument)*);
             }
-            if let Some(simd) = super::vector::Avx512::<false>::new() {
+            if let Some(simd) = super::vector::Avx512::<{ super::vector::BASIC }>::new() {
                 $check(simd $(, $argument)*);
             }
-            if let Some(simd) = super::vector::Avx512::<true>::new() {
+            if let Some(simd) = super::vector::Avx512::<{ super::vector::VNNI }>::new() {
+                $check(simd $(, $argument)*);
+            }
+            if let Some(simd) = super::vector::Avx512::<{ super::vector::HALVES }>::new() {
                 $check(simd $(, $argument)*);
             }
         }
@@ -236,7 +246,7 @@ macro_rules! on_all_units {
     ($check:ident($($argument:expr),*)) => {
         $check((Emulated::<false>, EmulatedUnit::new) $(, $argument)*);
         #[cfg(target_arch = "x86_64")]
-        if let Some((simd, unit)) = super::vector::Avx512::<true>::new().zip(super::vector::Amx::new()) {
+        if let Some((simd, unit)) = super::vector::Avx512::<{ super::vector::VNNI }>::new().zip(super::vector::Amx::new()) {
             $check((simd, || unit.registers()) $(, $argument)*);
         }
     };
@@ -267,6 +277,9 @@ fn common_and_extreme_sizes() {
     on_all!(attention(2, 32, 64, 64));
     on_all!(attention(1, 64, 300, 10));
     on_all!(attention(1, 5, 1, 1));
+    on_all!(attention_in_pairs(2, 32, 64, 64));
+    on_all!(attention_in_pairs(1, 64, 300, 10));
+    on_all!(attention_in_pairs(1, 5, 1, 1));
     on_all_units!(attention_by_matrix(2, 32, 64, 64));
     on_all_units!(attention_by_matrix(1, 64, 300, 10));
     on_all_units!(attention_by_matrix(1, 5, 1, 1));
@@ -350,6 +363,7 @@ proptest! {
         queries in 1usize..20,
     ) {
         on_all!(attention(heads, width, keys, queries));
+        on_all!(attention_in_pairs(heads, width, keys, queries));
         on_all_units!(attention_by_matrix(heads, width, keys, queries));
     }
 

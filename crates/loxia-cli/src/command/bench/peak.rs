@@ -64,11 +64,11 @@ fn chains_of(kernel: Kernel, integers: bool) -> (&'static str, Chains) {
         (kernel, _) if !kernel.is_available() => ("plain Rust, f32", portable),
         (Kernel::Avx2, false) => ("AVX2 FMA, f32", present!(x86::f32_256)),
         (Kernel::Avx2, true) => ("AVX2, int8", present!(x86::int8_256)),
-        (Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Amx, false) => {
+        (Kernel::Avx512 | Kernel::Avx512Vnni | Kernel::Avx512Bf16 | Kernel::Amx, false) => {
             ("AVX-512 FMA, f32", present!(x86::f32_512))
         }
         (Kernel::Avx512, true) => ("AVX-512BW, int8", present!(x86::int8_512)),
-        (Kernel::Avx512Vnni, true) => ("AVX-512 VNNI, int8", present!(x86::vnni_512)),
+        (Kernel::Avx512Vnni | Kernel::Avx512Bf16, true) => ("AVX-512 VNNI, int8", present!(x86::vnni_512)),
         (Kernel::Amx, true) => ("AMX, int8", present!(x86::amx)),
         _ => ("plain Rust, f32", portable),
     }
@@ -235,7 +235,7 @@ mod tests {
             let expected = match kernel {
                 Kernel::Avx2 => "AVX2, int8",
                 Kernel::Avx512 => "AVX-512BW, int8",
-                Kernel::Avx512Vnni => "AVX-512 VNNI, int8",
+                Kernel::Avx512Vnni | Kernel::Avx512Bf16 => "AVX-512 VNNI, int8",
                 Kernel::Amx => "AMX, int8",
                 _ => "plain Rust, f32",
             };

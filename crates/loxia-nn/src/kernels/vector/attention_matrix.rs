@@ -5,6 +5,7 @@
 
 use super::attention::{add_bias, pack_keys};
 use super::elementwise::short_exp2;
+use super::halves::{pair, round};
 use super::matrix::{MatrixUnit, PAIRED, SIDE};
 use super::{Simd, Task};
 use crate::kernels::math::LOG2_E;
@@ -155,16 +156,6 @@ impl Missing {
     }
 }
 
-/// A row of numbers, rounded.
-#[inline(always)]
-fn round<S: Simd>(simd: S, row: &[f32], halves: &mut [u16]) {
-    assert!(halves.len() >= row.len().next_multiple_of(S::LANES));
-    for (values, halves) in row.chunks(S::LANES).zip(halves.chunks_exact_mut(S::LANES)) {
-        // SAFETY: the chunk has room for one vector.
-        unsafe { simd.store_halves(halves.as_mut_ptr(), simd.read(values)) };
-    }
-}
-
 /// Panels of keys, `[width / 2][PANEL]` pairs each, from transposed ones, `[work_width][PANEL]`.
 #[inline(always)]
 fn pair_keys<S: Simd>(simd: S, work_width: usize, width: usize, transposed: &[f32], pairs: &mut [u32]) {
@@ -189,17 +180,6 @@ fn pair_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize,
         for (index, pairs) in pairs.chunks_exact_mut(PANEL).enumerate() {
             pair(simd, row(2 * index), row(2 * index + 1), pairs);
         }
-    }
-}
-
-/// Pairs of the values of two rows, rounded; values behind the end of a row are 0.
-#[inline(always)]
-fn pair<S: Simd>(simd: S, low: &[f32], high: &[f32], pairs: &mut [u32]) {
-    for (vector, pairs) in pairs.chunks_exact_mut(S::LANES).enumerate() {
-        let low = simd.read(low.get(vector * S::LANES..).unwrap_or(&[]));
-        let high = simd.read(high.get(vector * S::LANES..).unwrap_or(&[]));
-        // SAFETY: the chunk has room for one vector of pairs.
-        unsafe { simd.store_pairs(pairs.as_mut_ptr(), low, high) };
     }
 }
 

@@ -1,7 +1,8 @@
-//! AVX-512: 16 lanes, 32 registers; with or without the 8-bit dot products of VNNI.
+//! AVX-512: 16 lanes, 32 registers; with or without the 8-bit dot products of VNNI and those of bfloat16.
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use super::transpose::transpose8;
 use super::{Reach, Simd, Task, instructions};
@@ -17,27 +18,36 @@ macro_rules! fold {
     }};
 }
 
-/// Proof that the machine has AVX-512F and BW, and with `VNNI` that too.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx512<const VNNI: bool>(());
+/// AVX-512F and BW.
+pub(crate) const BASIC: u8 = 0;
+/// And VNNI.
+pub(crate) const VNNI: u8 = 1;
+/// And dot products of bfloat16 numbers.
+pub(crate) const HALVES: u8 = 2;
 
-impl<const VNNI: bool> Avx512<VNNI> {
+/// Proof that the machine has the instructions of a level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx512<const LEVEL: u8>(());
+
+impl<const LEVEL: u8> Avx512<LEVEL> {
     /// The proof, if it can be given.
     pub(in crate::kernels) fn new() -> Option<Self> {
         let basic = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        (basic && (!VNNI || is_x86_feature_detected!("avx512vnni"))).then_some(Avx512(()))
+        let vnni = LEVEL < VNNI || is_x86_feature_detected!("avx512vnni");
+        let halves = LEVEL < HALVES || is_x86_feature_detected!("avx512bf16");
+        (basic && vnni && halves).then_some(Avx512(()))
     }
 }
 
-impl<const VNNI: bool> Simd for Avx512<VNNI> {
+impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     type Vector = __m512;
     type Ints = __m512i;
-    const REACH: Reach = if VNNI { Reach::WIDE } else { Reach::NARROW };
+    const REACH: Reach = if LEVEL >= VNNI { Reach::WIDE } else { Reach::NARROW };
     const LANES: usize = 16;
     // 8 x 3 sums, 3 vectors of weights and 1 of input take 28 registers.
     const PANEL_VECTORS: usize = 3;
     const TILE_ROWS: usize = 8;
-    const INT8_TILE_ROWS: usize = if VNNI { 8 } else { 4 };
+    const INT8_TILE_ROWS: usize = if LEVEL >= VNNI { 8 } else { 4 };
     const DEPTH: usize = 192;
 
     #[inline(always)]
@@ -45,16 +55,27 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         // Never inlined, so that a task has the registers to itself.
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw")]
-        fn enabled<T: Task, const VNNI: bool>(simd: Avx512<VNNI>, task: T) {
+        fn enabled<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
             task.run(simd);
         }
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-        fn enabled_vnni<T: Task, const VNNI: bool>(simd: Avx512<VNNI>, task: T) {
+        fn enabled_vnni<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
+            task.run(simd);
+        }
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx512bf16")]
+        fn enabled_halves<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
             task.run(simd);
         }
         // SAFETY: `self` exists only on a machine with these instructions.
-        unsafe { if VNNI { enabled_vnni(self, task) } else { enabled(self, task) } }
+        unsafe {
+            match LEVEL {
+                BASIC => enabled(self, task),
+                VNNI => enabled_vnni(self, task),
+                _ => enabled_halves(self, task),
+            }
+        }
     }
 
     instructions! { Vector:
@@ -92,8 +113,8 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
 
     #[inline(always)]
     fn dot_add(self, sums: __m512i, codes: __m512i, weights: __m512i) -> __m512i {
-        if VNNI {
-            // SAFETY: with `VNNI`, `self` exists only on a machine with this instruction.
+        if LEVEL >= VNNI {
+            // SAFETY: with VNNI, `self` exists only on a machine with this instruction.
             return unsafe { _mm512_dpbusd_epi32(sums, codes, weights) };
         }
         self.add_halves(sums, self.dot_add_halves(self.splat_ints(0), codes, weights))
@@ -124,7 +145,26 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
     }
 
     #[inline(always)]
+    fn dot_pairs(self, sums: __m512, a: __m512i, b: __m512i) -> __m512 {
+        if LEVEL >= HALVES {
+            // SAFETY: with these, `self` exists only on a machine with this instruction; the types have the same bits.
+            return unsafe { _mm512_dpbf16_ps(sums, transmute(a), transmute(b)) };
+        }
+        // SAFETY: `self` exists only on a machine with these instructions.
+        unsafe {
+            let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+            let low = |pairs| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs));
+            let high = |pairs| _mm512_castsi512_ps(_mm512_and_si512(pairs, upper));
+            _mm512_fmadd_ps(high(a), high(b), _mm512_fmadd_ps(low(a), low(b), sums))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store_halves(self, to: *mut u16, vector: __m512) {
+        if LEVEL >= HALVES {
+            // SAFETY: the caller vouches for the pointer, `self` for the instruction; the types have the same bits.
+            return unsafe { _mm256_storeu_si256(to.cast(), transmute(_mm512_cvtneps_pbh(vector))) };
+        }
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
         unsafe {
             let rounded = _mm512_add_epi32(_mm512_castps_si512(vector), _mm512_set1_epi32(0x8000));

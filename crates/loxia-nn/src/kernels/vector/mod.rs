@@ -10,6 +10,7 @@
 mod amx;
 mod attention;
 mod attention_matrix;
+mod attention_pairs;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -17,6 +18,7 @@ mod avx512;
 mod elementwise;
 #[cfg(test)]
 pub(super) mod emulated;
+mod halves;
 mod int8;
 mod matrix;
 mod norm;
@@ -29,10 +31,11 @@ mod transpose;
 pub(crate) use amx::Amx;
 pub(super) use attention::Attend;
 pub(super) use attention_matrix::AttendByMatrix;
+pub(super) use attention_pairs::AttendInPairs;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use avx512::Avx512;
+pub(crate) use avx512::{Avx512, BASIC, HALVES, VNNI};
 pub(super) use int8::{ProductInt8, Quantise};
 #[cfg(test)]
 pub(super) use matrix::MatrixUnit;
@@ -175,6 +178,19 @@ pub(super) trait Simd: Copy {
         }
     }
 
+    /// Adds to each lane the products of two pairs of bfloat16 numbers, of the lower halves first.
+    #[inline(always)]
+    fn dot_pairs(self, sums: Self::Vector, a: Self::Ints, b: Self::Ints) -> Self::Vector {
+        let mut sums = self.lanes(sums);
+        let (a, b) = (self.int_lanes(a), self.int_lanes(b));
+        for (sum, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
+            let float = |half: i32| f32::from_bits((half as u32) << 16);
+            *sum = float(a).mul_add(float(b), *sum);
+            *sum = float(a >> 16).mul_add(float(b >> 16), *sum);
+        }
+        self.read(&sums)
+    }
+
     /// The first `LANES` integers of a slice.
     #[inline(always)]
     fn read_ints(self, from: &[i32]) -> Self::Ints {
@@ -213,6 +229,16 @@ pub(super) trait Simd: Copy {
         let mut lanes = [0.0; MOST_LANES];
         // SAFETY: the array holds the lanes of every implementation.
         unsafe { self.store(lanes.as_mut_ptr(), vector) };
+        lanes
+    }
+
+    /// The integers as an array; those beyond `LANES` are 0.
+    #[inline(always)]
+    fn int_lanes(self, ints: Self::Ints) -> [i32; MOST_LANES] {
+        const { assert!(size_of::<Self::Ints>() == 4 * Self::LANES) };
+        let mut lanes = [0; MOST_LANES];
+        // SAFETY: integers are plain numbers, as many as there are lanes, and the array holds as many.
+        unsafe { std::ptr::from_ref(&ints).cast::<i32>().copy_to(lanes.as_mut_ptr(), Self::LANES) };
         lanes
     }
 

@@ -1,0 +1,322 @@
+//! Softmax attention by dot products of pairs of bfloat16 numbers; sums, softmax and everything else in f32.
+//!
+//! For 8-bit models only, whose queries, keys and values carry larger errors already. As in [`super::attention`] one
+//! head at a time, and tiles of queries while their scores are in the first cache; keys are packed in pairs of
+//! neighbouring columns, values in pairs of neighbouring keys, of which an instruction multiplies two at once.
+
+use super::attention::add_bias;
+use super::elementwise::short_exp2;
+use super::halves::{pair, round};
+use super::tile::{Sums, for_rows};
+use super::{Simd, Task};
+use crate::kernels::math::LOG2_E;
+use crate::kernels::{Attention, AttentionScratch};
+
+/// Vectors in a panel of keys or values; the last panel may have one.
+const VECTORS: usize = 2;
+
+/// Attention of some queries of one sequence.
+pub(in crate::kernels) struct AttendInPairs<'a> {
+    pub(in crate::kernels) work: &'a Attention<'a>,
+    pub(in crate::kernels) scratch: &'a mut AttentionScratch,
+    pub(in crate::kernels) out: &'a mut [f32],
+}
+
+impl Task for AttendInPairs<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let AttendInPairs { work, scratch, out } = self;
+        // Whole vectors of keys, and rows of keys that are transposed in blocks of 8 pairs.
+        let keys = work.count.next_multiple_of(S::LANES.max(8));
+        let width = work.width.next_multiple_of(S::LANES.max(16));
+        // Not a power of two apart, as rows of so many keys often would be.
+        let stride = keys + 16;
+        let scores = scratch.scores.sized(S::TILE_ROWS * stride);
+        // Behind the width of a head they stay 0.
+        let rows = scratch.queries.sized(S::TILE_ROWS.max(8) * width);
+        rows.fill(0);
+        let key_pairs = scratch.key_pairs.sized(keys * width / 2);
+        let value_pairs = scratch.value_pairs.sized(keys * width / 2);
+        for head in 0..work.heads {
+            pack_keys(simd, work, head, width, rows, key_pairs);
+            pack_values(simd, work, head, keys, value_pairs);
+            let packed = Head { head, keys, width, stride, key_pairs, value_pairs };
+            let outs = out.chunks_mut(S::TILE_ROWS * work.hidden());
+            for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
+                for (row, halves) in rows.chunks_exact_mut(width).take(places.len()).enumerate() {
+                    let query = work.queries.from(index * S::TILE_ROWS + row, head * work.width);
+                    round(simd, query.row(0, work.width), halves);
+                }
+                let queries = bytemuck::cast_slice(rows);
+                for_rows!(
+                    places.len(),
+                    run_tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
+                );
+            }
+        }
+    }
+}
+
+/// One head's packed keys and values.
+struct Head<'a> {
+    head: usize,
+    /// Numbers of keys and columns with those that are not there.
+    keys: usize,
+    width: usize,
+    /// Distance of rows of scores.
+    stride: usize,
+    /// Panels, `[width / 2][panel]` pairs each.
+    key_pairs: &'a [u32],
+    /// Panels, `[keys / 2][panel]` pairs each.
+    value_pairs: &'a [u32],
+}
+
+/// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
+struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
+    work: &'a Attention<'a>,
+    packed: &'a Head<'a>,
+    queries: &'a [u32],
+    places: &'a [u32],
+    scores: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
+#[inline(always)]
+fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    work: &Attention<'_>,
+    packed: &Head<'_>,
+    queries: &[u32],
+    places: &[u32],
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
+    simd.run(Tile::<ROWS, VECTORS> { work, packed, queries, places, scores, out });
+}
+
+impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Tile { work, packed, queries, places, scores, out } = self;
+        let &Head { head, keys, width, stride, key_pairs, value_pairs } = packed;
+        let panel = VECTORS * S::LANES;
+
+        let mut largest = [simd.splat(f32::NEG_INFINITY); ROWS];
+        let whole = keys / panel * panel;
+        for (index, pairs) in key_pairs.chunks(panel * width / 2).enumerate() {
+            let to = Scores { first: index * panel, count: work.count, stride, values: &mut *scores };
+            if index * panel < whole {
+                let sums = accumulate::<S, ROWS, VECTORS>(simd, queries, width / 2, pairs);
+                to.write(simd, &sums, &mut largest);
+            } else {
+                let sums = accumulate::<S, ROWS, 1>(simd, queries, width / 2, pairs);
+                to.write(simd, &sums, &mut largest);
+            }
+        }
+
+        let mut inverses = [0.0; ROWS];
+        for (row, inverse) in inverses.iter_mut().enumerate() {
+            let scores = &mut scores[row * stride..][..keys];
+            *inverse = match work.bias {
+                None => 1.0 / exponentials(simd, scores, largest[row], work.scale() * LOG2_E),
+                Some(bias) => {
+                    let bias = bias.row(head, places[row] as usize, work.count);
+                    let largest = add_bias(simd, scores, work.scale(), bias);
+                    1.0 / exponentials(simd, scores, largest, LOG2_E)
+                }
+            };
+        }
+
+        let shares: &[u32] = bytemuck::cast_slice(scores);
+        let whole = width / panel * panel;
+        for (index, pairs) in value_pairs.chunks(panel * keys / 2).enumerate() {
+            let to = Outputs { first: index * panel, work, head, inverses: &inverses, values: &mut *out };
+            if index * panel < whole {
+                to.write(simd, &accumulate::<S, ROWS, VECTORS>(simd, shares, stride, pairs));
+            } else {
+                to.write(simd, &accumulate::<S, ROWS, 1>(simd, shares, stride, pairs));
+            }
+        }
+    }
+}
+
+/// The product of `ROWS` rows of pairs, `stride` apart, and a panel of pairs, `[depth][VECTORS · LANES]`.
+#[inline(always)]
+fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    rows: &[u32],
+    stride: usize,
+    panel: &[u32],
+) -> Sums<S, ROWS, VECTORS> {
+    let depth = panel.len() / (VECTORS * S::LANES);
+    assert!(rows.len() >= (ROWS - 1) * stride + depth, "a tile's rows end before its panel");
+    let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+    let (rows, panel) = (rows.as_ptr(), panel.as_ptr());
+    for k in 0..depth {
+        let mut pairs = [simd.splat_ints(0); VECTORS];
+        for (vector, pairs) in pairs.iter_mut().enumerate() {
+            // SAFETY: k < depth, so these lanes end within the panel's depth · VECTORS · LANES pairs.
+            *pairs = unsafe { simd.load_ints(panel.add((k * VECTORS + vector) * S::LANES).cast()) };
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: row < ROWS and k < depth; the assertion above covers the last such index.
+            let pair = simd.splat_ints(unsafe { *rows.add(row * stride + k) } as i32);
+            for (sum, &pairs) in sums.iter_mut().zip(&pairs) {
+                *sum = simd.dot_pairs(*sum, pair, pairs);
+            }
+        }
+    }
+    sums
+}
+
+/// Where the scores of a panel of keys go.
+struct Scores<'a> {
+    /// First key of the panel.
+    first: usize,
+    /// How many keys there are.
+    count: usize,
+    stride: usize,
+    values: &'a mut [f32],
+}
+
+impl Scores<'_> {
+    /// Writes them and sees which are largest.
+    #[inline(always)]
+    fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
+        self,
+        simd: S,
+        sums: &Sums<S, ROWS, VECTORS>,
+        largest: &mut [S::Vector; ROWS],
+    ) {
+        for vector in 0..VECTORS {
+            let key = self.first + vector * S::LANES;
+            let missing = Missing::of(simd, self.count.saturating_sub(key));
+            for (row, sums) in sums.iter().enumerate() {
+                let score = missing.drop_from(simd, sums[vector]);
+                largest[row] = simd.max(largest[row], score);
+                simd.write(&mut self.values[row * self.stride + key..], score);
+            }
+        }
+    }
+}
+
+/// What is added to a vector of scores where some keys are not there: then nothing is larger, and their share is
+/// nothing beside others.
+struct Missing<V>(Option<V>);
+
+impl<V: Copy> Missing<V> {
+    #[inline(always)]
+    fn of<S: Simd<Vector = V>>(simd: S, there: usize) -> Self {
+        Missing((there < S::LANES).then(|| {
+            let addend: [f32; super::MOST_LANES] =
+                std::array::from_fn(|lane| if lane < there { 0.0 } else { f32::NEG_INFINITY });
+            simd.read(&addend)
+        }))
+    }
+
+    #[inline(always)]
+    fn drop_from<S: Simd<Vector = V>>(&self, simd: S, scores: V) -> V {
+        self.0.map_or(scores, |addend| simd.add(scores, addend))
+    }
+}
+
+/// Where the weighted sums of a panel of columns go.
+struct Outputs<'a> {
+    /// First column of the panel.
+    first: usize,
+    work: &'a Attention<'a>,
+    head: usize,
+    inverses: &'a [f32],
+    values: &'a mut [f32],
+}
+
+impl Outputs<'_> {
+    #[inline(always)]
+    fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
+        self,
+        simd: S,
+        sums: &Sums<S, ROWS, VECTORS>,
+    ) {
+        let (hidden, width) = (self.work.hidden(), self.work.width);
+        for (row, sums) in sums.iter().enumerate() {
+            let out = &mut self.values[row * hidden + self.head * width..][self.first..width];
+            for (vector, &sum) in sums.iter().enumerate() {
+                let result = simd.mul(sum, simd.splat(self.inverses[row]));
+                let columns = vector * S::LANES..width.saturating_sub(self.first).min((vector + 1) * S::LANES);
+                simd.write(out.get_mut(columns).unwrap_or(&mut []), result);
+            }
+        }
+    }
+}
+
+/// Replaces each score by `2^(factor · (score - largest))`, rounded and therefore in half the space, and returns the
+/// sum of these.
+#[inline(always)]
+fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor: f32) -> f32 {
+    let offset = simd.splat(-factor * simd.largest(largest));
+    let factor = simd.splat(factor);
+    let mut sum = simd.splat(0.0);
+    assert!(scores.len().is_multiple_of(S::LANES));
+    let (count, scores) = (scores.len(), scores.as_mut_ptr());
+    for first in (0..count).step_by(S::LANES) {
+        // SAFETY: a whole vector is left. What is written, in half the space from the beginning on, is never beyond
+        // what was read.
+        unsafe {
+            let share = short_exp2(simd, simd.mul_add(simd.load(scores.add(first)), factor, offset));
+            simd.store_halves(scores.cast::<u16>().add(first), share);
+            sum = simd.add(sum, share);
+        }
+    }
+    simd.sum(sum)
+}
+
+/// Panels of keys; keys and columns that are not there are 0. `rows` has room for 8 rows, 0 behind a head's width.
+#[inline(always)]
+fn pack_keys<S: Simd>(
+    simd: S,
+    work: &Attention<'_>,
+    head: usize,
+    width: usize,
+    rows: &mut [u16],
+    pairs: &mut [u32],
+) {
+    let panel = VECTORS * S::LANES;
+    let keys = 2 * pairs.len() / width;
+    for first in (0..keys).step_by(8) {
+        for (row, halves) in rows[..8 * width].chunks_exact_mut(width).enumerate() {
+            if first + row < work.count {
+                round(simd, work.keys.from(first + row, head * work.width).row(0, work.width), halves);
+            } else {
+                halves.fill(0);
+            }
+        }
+        let start = first / panel * panel;
+        let in_panel = panel.min(keys - start);
+        let to = &mut pairs[start * width / 2..][..in_panel * width / 2];
+        assert!(width.is_multiple_of(16) && rows.len() >= 8 * width);
+        for column in (0..width / 2).step_by(8) {
+            // SAFETY: 8 rows of width / 2 pairs can be read, and column + 8 <= width / 2. The panel has as many rows
+            // of `in_panel` pairs, and first - start + 8 <= in_panel, for both are multiples of 8.
+            unsafe {
+                let from = rows.as_ptr().cast::<f32>().add(column);
+                let to = to.as_mut_ptr().cast::<f32>().add(column * in_panel + first - start);
+                simd.transpose8(from, width / 2, to, in_panel);
+            }
+        }
+    }
+}
+
+/// Panels of values; keys and columns that are not there are 0.
+#[inline(always)]
+fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize, pairs: &mut [u32]) {
+    for (index, pairs) in pairs.chunks_mut(VECTORS * S::LANES * keys / 2).enumerate() {
+        let first = index * VECTORS * S::LANES;
+        let in_panel = 2 * pairs.len() / keys;
+        let columns = work.values.from(0, head * work.width + first.min(work.width));
+        let width = in_panel.min(work.width.saturating_sub(first));
+        let row = |key: usize| if key < work.count { columns.row(key, width) } else { &[][..] };
+        for (index, pairs) in pairs.chunks_exact_mut(in_panel).enumerate() {
+            pair(simd, row(2 * index), row(2 * index + 1), pairs);
+        }
+    }
+}
