@@ -52,7 +52,9 @@ def compressed_int8(directory, cache):
     def change(model):
         import nncf
 
-        return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
+        # OpenVINO 2026.4 in bfloat16 with several streams loses the scale of a compressed layer with one output.
+        head = nncf.IgnoredScope(patterns=[".*classifier.*"], validate=False)
+        return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM, ignored_scope=head)
 
     return derived(directory, cache, "compressed", change)
 

@@ -21,8 +21,8 @@ F32_TOLERANCE = 2e-3
 INT8_AGREEMENT = 0.85
 # Between runs, so that threads that still spin for the last engine do not slow the next.
 PAUSE = 0.05
-# Runs before the repetitions, of which the better counts: one alone may fall on a bad moment.
-TRIALS = 2
+# Scores that spread so much more or less than f32's are another function, however well they correlate.
+SPREAD = 2.0
 # A peer whose trials are so much slower than the fastest's is not repeated; the better of them is its time.
 HOPELESS = 1.5
 
@@ -37,7 +37,8 @@ class Contestant:
     worker: object
     model: str
     batch: int | None = None
-    agreement: float = 1.0
+    # With the f32 reference; None until measured.
+    agreement: float | None = None
     walls: list = field(default_factory=list)
     cpus: list = field(default_factory=list)
     # Fastest run before the repetitions, and whether there were any.
@@ -68,22 +69,28 @@ class Contestant:
         return np.array(self.run(workload, values=True)["values"]).reshape(len(workload.sequences), -1)
 
 
-def agreement(contestant, values, reference):
+def agreement(precision, values, reference):
     """1 for the same function: by the largest difference in f32, by direction in int8."""
     if values.shape != reference.shape or not np.isfinite(values).all():
         return 0.0
-    if contestant.precision == "f32":
+    if precision == "f32":
         return 1.0 - float(np.abs(values - reference).max() / np.abs(reference).max())
     if values.shape[1] == 1:
+        if not 1 / SPREAD < values.std() / reference.std() < SPREAD:
+            return 0.0
         return float(np.corrcoef(values[:, 0], reference[:, 0])[0, 1])
     norms = np.linalg.norm(values, axis=1) * np.linalg.norm(reference, axis=1)
     return float(((values * reference).sum(axis=1) / norms).mean())
 
 
+def least_agreement(precision):
+    return 1.0 - F32_TOLERANCE if precision == "f32" else INT8_AGREEMENT
+
+
 def agreeing(contestants, workload, say):
     """Those whose outputs agree with PyTorch's f32, or with another f32 engine's where PyTorch has failed.
 
-    The others are named and left out.
+    The others are named and left out; if ours is one of them, the run ends.
     """
     found = []
     for one in contestants:
@@ -93,41 +100,47 @@ def agreeing(contestants, workload, say):
             say(f"dropped: {one.precision} {one.name}: {error}")
     exact = [pair for pair in found if pair[0].precision == "f32"]
     if not exact:
-        say("no f32 engine is left to compare with")
-        return []
+        raise SystemExit(f"no f32 engine of {workload.model} is left to compare with")
     first, reference = min(exact, key=lambda pair: (pair[0].library != "torch", pair[0].library == OURS))
     if first.library != "torch":
         say(f"PyTorch f32 is not there; outputs are compared with those of {first.name}")
     kept = []
     for one, values in found:
-        one.agreement = agreement(one, values, reference)
-        bar = 1.0 - F32_TOLERANCE if one.precision == "f32" else INT8_AGREEMENT
+        one.agreement = agreement(one.precision, values, reference)
+        bar = least_agreement(one.precision)
         if one.agreement >= bar:
             kept.append(one)
         else:
             what = f"{one.precision} {one.name} does not agree with {first.name} f32"
             say(f"dropped: {what}: {one.agreement:.4f} below {bar}")
+    ours_in = lambda group: sum(one.library == OURS for one in group)
+    if ours_in(kept) < max(ours_in(contestants), 1):
+        raise SystemExit(f"our own outputs for {workload.model} are not there or do not agree: nothing can be compared")
     return kept
 
 
 def choose_batches(contestants, workload, say):
-    """Warms every engine up, finds the batch size it is fastest with, and tries that; those that fail are left out."""
+    """Finds the batch size each engine is fastest with, and tries that once more; those that fail are left out.
+
+    The first run with a size builds kernels or compiles, and does not count.
+    """
+    wall = lambda took: took["wall"]
     kept = []
     for one in contestants:
-        times = {}
+        trials = {}
         try:
             for size in (None,) if one.library == OURS else workload.batches:
                 one.give(workload, size)
-                times[size] = one.run(workload)["wall"]
-            one.batch = min(times, key=times.get)
+                one.run(workload)
+                trials[size] = one.run(workload)
+            one.batch = min(trials, key=lambda size: wall(trials[size]))
             one.give(workload, one.batch)
-            trials = [one.run(workload) for _ in range(TRIALS)]
+            better = min(trials[one.batch], one.run(workload), key=wall)
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
-        better = min(trials, key=lambda took: took["wall"])
         one.walls, one.cpus, one.repeated = [better["wall"]], [better["cpu"]], False
-        one.best = min(better["wall"], *times.values())
+        one.best = better["wall"]
         kept.append(one)
     return kept
 

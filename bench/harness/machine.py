@@ -4,12 +4,16 @@ import atexit
 import ctypes
 import datetime
 import functools
+import math
 import os
 import platform
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
+# Cores busy with others from which on a comparison is less sure.
+BUSY = 0.15
 FLAGS = ("avx2", "fma", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 
 
@@ -54,9 +58,37 @@ def commit(directory):
     return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
-def load():
-    """The load averages of 1, 5 and 15 minutes."""
-    return " ".join(f"{average:.2f}" for average in os.getloadavg())
+class Others:
+    """CPU time of everyone but this program and its ended children, from now on.
+
+    What the host takes from a virtual machine (steal) is among it. A load average would not do: it remembers the build
+    before a run, and the run itself.
+    """
+
+    def __init__(self):
+        self.began = self.times()
+
+    @staticmethod
+    def times():
+        """Seconds on the clock, and of others' CPU time: not a number where the system does not say."""
+        ours = os.times()
+        try:
+            with open("/proc/stat", encoding="ascii") as lines:
+                user, nice, system, _idle, _waiting, *rest = map(int, lines.readline().split()[1:9])
+        except OSError:
+            return ours.elapsed, math.nan
+        return ours.elapsed, (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK") - sum(ours[:4])
+
+    def cores(self):
+        """How many cores they have kept busy so far."""
+        (began, before), (now, after) = self.began, self.times()
+        return max((after - before) / (now - began), 0.0)
+
+    @classmethod
+    def over(cls, seconds):
+        others = cls()
+        time.sleep(seconds)
+        return others.cores()
 
 
 def describe(directory):
@@ -72,10 +104,4 @@ def describe(directory):
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
         "commit": commit(directory),
-        "load average": load(),
     }
-
-
-def is_busy():
-    """Whether others compute here; one core of them is enough to spoil a comparison."""
-    return os.getloadavg()[0] > 0.7

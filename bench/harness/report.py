@@ -1,18 +1,25 @@
 """What people read: a head, a table for each workload, and what was dropped."""
 
+import os
 import sys
+
+from . import machine
 
 
 def say(text):
     print(text, flush=True)
 
 
-def head(facts, remark, busy):
+def head(facts):
     width = max(map(len, facts))
     for name, value in facts.items():
         say(f"{name:<{width}}  {value}")
-    say(f"{'MiniLM':<{width}}  {remark}")
-    if busy:
+
+
+def others(cores, when):
+    """What else the machine did, with a warning where it was much."""
+    say(f"others kept {cores:.2f} of {os.cpu_count()} cores busy {when}")
+    if cores > machine.BUSY:
         say("WARNING: this machine is busy; ratios are less sure and times mean nothing")
         print("the machine is busy", file=sys.stderr)
 
@@ -32,9 +39,10 @@ def body(rows, count, unit):
     say(f"  {'':5} {'engine':30} {'batch':>5} {'wall ms':>9} {'CPU ms':>9} {unit:>10} {'runs':>5}  agreement")
     for row in sorted(rows, key=lambda row: (row["precision"], row["wall"])):
         batch = row["batch"] or ""
+        agreement = "" if row["agreement"] is None else f"{row['agreement']:.5f}"
         say(
             f"  {row['precision']:5} {row['engine']:30} {batch:>5} {1e3 * row['wall']:9.1f} {1e3 * row['cpu']:9.1f} "
-            f"{count / row['wall']:10,.0f} {row['runs']:5}  {row['agreement']:.5f}"
+            f"{count / row['wall']:10,.0f} {row['runs']:5}  {agreement}"
         )
 
 

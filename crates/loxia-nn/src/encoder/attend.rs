@@ -1,7 +1,7 @@
 //! Attention of some rows of a packed batch.
 
 use super::layer::Run;
-use crate::kernels::{Attention, AttentionScratch, DistanceBias, Rows};
+use crate::kernels::{Attention, AttentionScratch, DistanceBias, Heads};
 use crate::profile::timed;
 use crate::{AttentionPattern, PackedBatch, Work};
 
@@ -53,7 +53,7 @@ impl AttentionPlan {
         run: Run<'_>,
         pattern: AttentionPattern,
         bias: Option<&DistanceBias>,
-        [queries, keys, values]: [Rows<'_>; 3],
+        [queries, keys, values]: [Heads<'_>; 3],
         scratch: &mut AttentionScratch,
         out: &mut [f32],
     ) {
@@ -63,10 +63,10 @@ impl AttentionPlan {
         for part in &self.parts {
             let (out, behind) = rest.split_at_mut(part.rows.len() * hidden);
             let work = Attention {
-                queries: queries.from(part.rows.start, 0),
+                queries: queries.from(part.rows.start),
                 places: &self.places[part.rows.clone()],
-                keys: keys.from(part.start, 0),
-                values: values.from(part.start, 0),
+                keys: keys.from(part.start),
+                values: values.from(part.start),
                 count: part.keys,
                 heads: run.shape.heads,
                 width: run.shape.head_width(),

@@ -18,7 +18,7 @@ use super::attend::AttentionPlan;
 use super::layer::{BlockScratch, Run};
 use super::{BatchScratch, CpuEncoder};
 use crate::PackedBatch;
-use crate::kernels::Rows;
+use crate::kernels::{Heads, Rows};
 use crate::memory::Buffer;
 use crate::profile::{Work, timed};
 
@@ -35,7 +35,8 @@ pub(super) struct Passage<'a> {
     run: Run<'a>,
     batch: &'a PackedBatch,
     blocks: Vec<Mutex<Block<'a>>>,
-    /// Keys and values of all tokens, `[tokens][2 · hidden]`: of even and of odd stages.
+    /// Keys, then values of all tokens, `[heads][tokens][width]` each, for attention reads head by head: of even and
+    /// of odd stages.
     keys_values: [RwLock<&'a mut [f32]>; 2],
     /// Which tasks are claimed: stage times number of blocks, plus block.
     claimed: Vec<AtomicBool>,
@@ -213,8 +214,9 @@ impl<'a> Passage<'a> {
         let projected = projected.sized(rows * 2 * hidden);
         let operand = run.operand(block.states, &weights.keys_values, codes);
         run.project(operand, &weights.keys_values, projected);
+        let width = run.shape.head_width();
         let mut shared = soon_free(&self.keys_values[layer % 2]);
-        shared[block.tokens.start * 2 * hidden..][..projected.len()].copy_from_slice(projected);
+        spread_heads(projected, 2 * hidden, width, block.tokens.start, &mut shared);
         drop(shared);
         drop(ended);
         if layer + 1 < self.encoder.layers.len() {
@@ -227,14 +229,31 @@ impl<'a> Passage<'a> {
 
     /// Attention of a block's rows in a layer, into the scratch memory.
     fn attend(&self, layer: usize, block: &Block<'_>, scratch: &mut BlockScratch) {
-        let (hidden, plan) = (self.run.shape.hidden, &block.attention);
+        let (hidden, width, plan) = (self.run.shape.hidden, self.run.shape.head_width(), &block.attention);
         let shared = self.keys_values[layer % 2].read().unwrap_or_else(PoisonError::into_inner);
-        let keys = Rows { values: &shared[..], stride: 2 * hidden };
-        let queries = Rows { values: &*block.queries, stride: hidden };
-        let parts = [queries, keys, keys.from(0, hidden)];
+        let (keys, values) = shared.split_at(shared.len() / 2);
+        let queries = Heads::of_columns(Rows { values: &*block.queries, stride: hidden }, width);
+        let [keys, values] = [keys, values].map(|part| Heads::in_turn(part, self.batch.tokens(), width));
+        let parts = [queries, keys, values];
         let out = scratch.attended.sized(plan.rows() * hidden);
         let (pattern, bias) = (self.batch.pattern(), self.encoder.bias.as_ref());
         self.encoder.attention.with(|memory| plan.run(self.run, pattern, bias, parts, memory, out));
+    }
+}
+
+/// Writes rows of `columns` numbers, heads side by side, to `[heads][rows][width]`, from row `first` on.
+fn spread_heads(rows: &[f32], columns: usize, width: usize, first: usize, heads: &mut [f32]) {
+    /// Copied without a call each: the common widths are multiples of it.
+    const PIECE: usize = 16;
+    let apart = heads.len() / columns * width;
+    for (row, values) in rows.chunks_exact(columns).enumerate() {
+        let places = heads[(first + row) * width..].chunks_mut(apart);
+        for (values, place) in values.chunks_exact(width).zip(places) {
+            let ((pieces, rest), place) = (values.as_chunks::<PIECE>(), &mut place[..width]);
+            let (places, rest_place) = place.as_chunks_mut::<PIECE>();
+            places.iter_mut().zip(pieces).for_each(|(place, piece)| *place = *piece);
+            rest_place.copy_from_slice(rest);
+        }
     }
 }
 

@@ -25,16 +25,47 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Rows for each head.
+#[derive(Clone, Copy)]
+pub(crate) struct Heads<'a> {
+    /// Rows of the first head.
+    pub(crate) first: Rows<'a>,
+    /// Distance of heads.
+    pub(crate) apart: usize,
+}
+
+impl<'a> Heads<'a> {
+    /// Side by side, `width` wide: heads of rows of a matrix.
+    pub(crate) fn of_columns(rows: Rows<'a>, width: usize) -> Self {
+        Heads { first: rows, apart: width }
+    }
+
+    /// One after the other, `[heads][rows][width]`.
+    pub(crate) fn in_turn(values: &'a [f32], rows: usize, width: usize) -> Self {
+        Heads { first: Rows { values, stride: width }, apart: rows * width }
+    }
+
+    /// The rows from some row on.
+    pub(crate) fn from(self, row: usize) -> Self {
+        Heads { first: self.first.from(row, 0), ..self }
+    }
+
+    /// The rows of a head.
+    pub(crate) fn head(self, head: usize) -> Rows<'a> {
+        self.first.from(0, head * self.apart)
+    }
+}
+
 /// Some queries of one sequence over all keys of that sequence.
 pub(crate) struct Attention<'a> {
-    /// Projected queries, `heads · width` wide.
-    pub(crate) queries: Rows<'a>,
+    /// Projected queries, `width` wide, as all rows here.
+    pub(crate) queries: Heads<'a>,
     /// Place of each query in the sequence.
     pub(crate) places: &'a [u32],
-    /// Projected keys, as wide.
-    pub(crate) keys: Rows<'a>,
-    /// Projected values, as wide.
-    pub(crate) values: Rows<'a>,
+    /// Projected keys.
+    pub(crate) keys: Heads<'a>,
+    /// Projected values.
+    pub(crate) values: Heads<'a>,
     /// Number of keys.
     pub(crate) count: usize,
     /// Number of heads.

@@ -18,7 +18,7 @@ mod tests;
 mod vector;
 mod weights;
 
-pub(crate) use attention::{Attention, AttentionScratch, Rows};
+pub(crate) use attention::{Attention, AttentionScratch, Heads, Rows};
 pub(crate) use distance::DistanceBias;
 pub(crate) use int8::Codes;
 use int8::{PackedInt8, Reach};

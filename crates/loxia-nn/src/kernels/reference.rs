@@ -79,16 +79,14 @@ pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, ou
     let scores = scratch.scores.sized(keys);
     let transposed = scratch.keys.sized(width * keys);
     for head in 0..work.heads {
-        let columns = head * width..(head + 1) * width;
+        let (head_keys, queries) = (work.keys.head(head), work.queries.head(head));
         for key in 0..keys {
             let column = transposed[key..].iter_mut().step_by(keys);
-            let row = &work.keys.row(key, hidden)[columns.clone()];
-            column.zip(row).for_each(|(to, from)| *to = *from);
+            column.zip(head_keys.row(key, width)).for_each(|(to, from)| *to = *from);
         }
         for (index, (out, &place)) in out.chunks_exact_mut(hidden).zip(work.places).enumerate() {
-            let query = &work.queries.row(index, hidden)[columns.clone()];
             scores.fill(0.0);
-            for (x, row) in query.iter().zip(transposed.chunks_exact(keys)) {
+            for (x, row) in queries.row(index, width).iter().zip(transposed.chunks_exact(keys)) {
                 scores.iter_mut().zip(row).for_each(|(score, key)| *score += x * key);
             }
             let scale = work.scale();
@@ -98,7 +96,7 @@ pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, ou
                 scores.iter_mut().zip(bias).for_each(|(score, bias)| *score += bias);
             }
             let total = exponentials(scores);
-            weighted_values(work, head, scores, 1.0 / total, &mut out[columns.clone()]);
+            weighted_values(work, head, scores, 1.0 / total, &mut out[head * width..][..width]);
         }
     }
 }
@@ -106,7 +104,7 @@ pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, ou
 /// `out = factor · Σ weight · value` over one head's values, a few columns at a time.
 fn weighted_values(work: &Attention<'_>, head: usize, weights: &[f32], factor: f32, out: &mut [f32]) {
     for (index, out) in out.chunks_mut(LANES).enumerate() {
-        let columns = work.values.from(0, head * work.width + index * LANES);
+        let columns = work.values.head(head).from(0, index * LANES);
         let mut sums = [0.0; LANES];
         for (key, weight) in weights.iter().enumerate() {
             let values = columns.row(key, out.len());

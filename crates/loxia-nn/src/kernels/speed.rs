@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::{Attention, AttentionScratch, Codes, Isa, Rows, Weights};
+use super::{Attention, AttentionScratch, Codes, Heads, Isa, Rows, Weights};
 use crate::memory::Buffer;
 use crate::{Activation, Kernel, LayerNorm, Linear, Precision};
 
@@ -83,13 +83,14 @@ fn far_product(isa: Isa, precision: Precision, rows: usize, inputs: usize, outpu
 fn attention(isa: Isa, precision: Precision, tokens: usize, width: usize) {
     let hidden = 4 * width;
     let projected = wave(tokens * 3 * hidden);
-    let rows = Rows { values: &projected, stride: 3 * hidden };
+    let (queries, rest) = projected.split_at(tokens * hidden);
+    let (keys, values) = rest.split_at(tokens * hidden);
     let places: Vec<u32> = (0..tokens as u32).collect();
     let work = Attention {
-        queries: rows,
+        queries: Heads::of_columns(Rows { values: queries, stride: hidden }, width),
         places: &places,
-        keys: rows.from(0, hidden),
-        values: rows.from(0, 2 * hidden),
+        keys: Heads::in_turn(keys, tokens, width),
+        values: Heads::in_turn(values, tokens, width),
         count: tokens,
         heads: 4,
         width,

@@ -7,7 +7,7 @@ use super::mixing::{mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
 use super::vector::{AttendByMatrix, AttendInPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
-use super::{Attention, AttentionScratch, DistanceBias, Packed, Rows, reference};
+use super::{Attention, AttentionScratch, DistanceBias, Heads, Packed, Rows, reference};
 use crate::{Activation, LayerNorm, Linear, Precision, RelativeBuckets};
 
 fn values(seed: u64, count: usize) -> Vec<f32> {
@@ -96,13 +96,17 @@ fn check_attention(
     let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, keys.max(queries));
     let places: Vec<u32> = (0..queries as u32).map(|query| query * 7 % keys as u32).collect();
     let (queries, projected) = (values(2, queries * hidden), values(3, keys * 2 * hidden));
+    // Side by side, or one after the other.
     let both = Rows { values: &projected, stride: 2 * hidden };
-    for bias in [None, Some(&bias)] {
+    let side_by_side = [both, both.from(0, hidden)].map(|rows| Heads::of_columns(rows, width));
+    let (first, second) = projected.split_at(keys * hidden);
+    let in_turn = [first, second].map(|values| Heads::in_turn(values, keys, width));
+    for (bias, [head_keys, head_values]) in [(None, side_by_side), (Some(&bias), in_turn)] {
         let work = Attention {
-            queries: Rows { values: &queries, stride: hidden },
+            queries: Heads::of_columns(Rows { values: &queries, stride: hidden }, width),
             places: &places,
-            keys: both,
-            values: both.from(0, hidden),
+            keys: head_keys,
+            values: head_values,
             count: keys,
             heads,
             width,

@@ -36,7 +36,7 @@ impl Task for Attend<'_> {
             let packed = Head { head, keys, values, padded_keys };
             let outs = self.out.chunks_mut(S::TILE_ROWS * hidden);
             for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
-                let queries = work.queries.from(index * S::TILE_ROWS, head * work.width);
+                let queries = work.queries.head(head).from(index * S::TILE_ROWS, 0);
                 for_rows!(
                     places.len(),
                     run_tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
@@ -168,13 +168,13 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
 /// Panels of keys, transposed: `[width][panel]` each; places behind the last key are 0.
 #[inline(always)]
 pub(super) fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
-    let width = work.width;
+    let (width, keys) = (work.width, work.keys.head(head));
     let panel = VECTORS * S::LANES;
     packed[work.count / panel * panel * width..].fill(0.0);
     let blocks = if width.is_multiple_of(8) { work.count / 8 } else { 0 };
     for block in 0..blocks {
         let key = block * 8;
-        let from = work.keys.from(key, head * width);
+        let from = keys.from(key, 0);
         let to = &mut packed[key / panel * panel * width..][..panel * width];
         assert!(from.values.len() >= 7 * from.stride + width);
         for column in (0..width).step_by(8) {
@@ -182,14 +182,13 @@ pub(super) fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, pac
             // 8 keys wide, so 8 columns from key % panel on lie within the panel's rows.
             unsafe {
                 let (from, to) = (from.values.as_ptr().add(column), to.as_mut_ptr());
-                simd.transpose8(from, work.keys.stride, to.add(column * panel + key % panel), panel);
+                simd.transpose8(from, keys.stride, to.add(column * panel + key % panel), panel);
             }
         }
     }
     for key in blocks * 8..work.count {
         let column = packed[key / panel * panel * width + key % panel..].iter_mut().step_by(panel);
-        let row = work.keys.from(key, head * width).row(0, width);
-        column.zip(row).for_each(|(to, &from)| *to = from);
+        column.zip(keys.row(key, width)).for_each(|(to, &from)| *to = from);
     }
 }
 
@@ -200,7 +199,7 @@ fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut
     let panel = VECTORS * S::LANES;
     for (index, packed) in packed.chunks_exact_mut(panel * work.count).enumerate() {
         let first = index * panel;
-        let columns = work.values.from(0, head * width + first);
+        let columns = work.values.head(head).from(0, first);
         for (key, to) in packed.chunks_exact_mut(panel).enumerate() {
             let from = columns.row(key, panel.min(width - first));
             for (vector, to) in to.chunks_exact_mut(S::LANES).enumerate() {

@@ -45,7 +45,7 @@ impl<U: MatrixUnit> Task for AttendByMatrix<'_, U> {
             pair_keys(simd, work.width, width, transposed, key_pairs);
             pair_values(simd, work, head, keys, value_pairs);
             for (row, queries) in queries.chunks_exact_mut(width).take(work.places.len()).enumerate() {
-                round(simd, work.queries.from(row, head * work.width).row(0, work.width), queries);
+                round(simd, work.queries.head(head).row(row, work.width), queries);
             }
             let mut inverses = [0.0; SIDE];
             // Each turn the unit sums up the values of one tile of queries and the scores of another, while the
@@ -174,7 +174,7 @@ fn pair_keys<S: Simd>(simd: S, work_width: usize, width: usize, transposed: &[f3
 #[inline(always)]
 fn pair_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize, pairs: &mut [u32]) {
     for (panel, pairs) in pairs.chunks_exact_mut(keys / 2 * PANEL).enumerate() {
-        let columns = work.values.from(0, head * work.width + panel * PANEL);
+        let columns = work.values.head(head).from(0, panel * PANEL);
         let width = PANEL.min(work.width - panel * PANEL);
         let row = |key: usize| if key < work.count { columns.row(key, width) } else { &[][..] };
         for (index, pairs) in pairs.chunks_exact_mut(PANEL).enumerate() {

@@ -8,7 +8,7 @@ use super::attention::add_bias;
 use super::elementwise::short_exp2;
 use super::halves::{pair, round};
 use super::tile::{Sums, for_rows};
-use super::{Simd, Task};
+use super::{MOST_LANES, Simd, Task};
 use crate::kernels::math::LOG2_E;
 use crate::kernels::{Attention, AttentionScratch};
 
@@ -44,8 +44,8 @@ impl Task for AttendInPairs<'_> {
             let outs = out.chunks_mut(S::TILE_ROWS * work.hidden());
             for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
                 for (row, halves) in rows.chunks_exact_mut(width).take(places.len()).enumerate() {
-                    let query = work.queries.from(index * S::TILE_ROWS + row, head * work.width);
-                    round(simd, query.row(0, work.width), halves);
+                    let query = work.queries.head(head).row(index * S::TILE_ROWS + row, work.width);
+                    round(simd, query, halves);
                 }
                 let queries = bytemuck::cast_slice(rows);
                 for_rows!(
@@ -107,10 +107,10 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
             let to = Scores { first: index * panel, count: work.count, stride, values: &mut *scores };
             if index * panel < whole {
                 let sums = accumulate::<S, ROWS, VECTORS>(simd, queries, width / 2, pairs);
-                to.write(simd, &sums, &mut largest);
+                to.write(simd, sums, &mut largest);
             } else {
                 let sums = accumulate::<S, ROWS, 1>(simd, queries, width / 2, pairs);
-                to.write(simd, &sums, &mut largest);
+                to.write(simd, sums, &mut largest);
             }
         }
 
@@ -151,16 +151,17 @@ fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let depth = panel.len() / (VECTORS * S::LANES);
     assert!(rows.len() >= (ROWS - 1) * stride + depth, "a tile's rows end before its panel");
     let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-    let (rows, panel) = (rows.as_ptr(), panel.as_ptr());
+    let panel = panel.as_ptr();
+    let rows: [_; ROWS] = std::array::from_fn(|row| rows[row * stride..].as_ptr());
     for k in 0..depth {
         let mut pairs = [simd.splat_ints(0); VECTORS];
         for (vector, pairs) in pairs.iter_mut().enumerate() {
             // SAFETY: k < depth, so these lanes end within the panel's depth · VECTORS · LANES pairs.
             *pairs = unsafe { simd.load_ints(panel.add((k * VECTORS + vector) * S::LANES).cast()) };
         }
-        for (row, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: row < ROWS and k < depth; the assertion above covers the last such index.
-            let pair = simd.splat_ints(unsafe { *rows.add(row * stride + k) } as i32);
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            // SAFETY: k < depth, and by the assertion above the last row has as many pairs.
+            let pair = simd.splat_ints(unsafe { *row.add(k) } as i32);
             for (sum, &pairs) in sums.iter_mut().zip(&pairs) {
                 *sum = simd.dot_pairs(*sum, pair, pairs);
             }
@@ -185,39 +186,33 @@ impl Scores<'_> {
     fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
         self,
         simd: S,
-        sums: &Sums<S, ROWS, VECTORS>,
+        mut sums: Sums<S, ROWS, VECTORS>,
         largest: &mut [S::Vector; ROWS],
     ) {
-        for vector in 0..VECTORS {
-            let key = self.first + vector * S::LANES;
-            let missing = Missing::of(simd, self.count.saturating_sub(key));
-            for (row, sums) in sums.iter().enumerate() {
-                let score = missing.drop_from(simd, sums[vector]);
+        let last = self.first + (VECTORS - 1) * S::LANES;
+        if self.count < last + S::LANES {
+            let missing = missing(simd, self.count.saturating_sub(last));
+            sums.iter_mut().for_each(|sums| sums[VECTORS - 1] = simd.add(sums[VECTORS - 1], missing));
+        }
+        assert!(self.values.len() >= (ROWS - 1) * self.stride + last + S::LANES);
+        for (row, sums) in sums.iter().enumerate() {
+            for (vector, &score) in sums.iter().enumerate() {
                 largest[row] = simd.max(largest[row], score);
-                simd.write(&mut self.values[row * self.stride + key..], score);
+                let at = row * self.stride + self.first + vector * S::LANES;
+                // SAFETY: by the assertion there is room for the last vector of the last row.
+                unsafe { simd.store(self.values.as_mut_ptr().add(at), score) };
             }
         }
     }
 }
 
-/// What is added to a vector of scores where some keys are not there: then nothing is larger, and their share is
-/// nothing beside others.
-struct Missing<V>(Option<V>);
-
-impl<V: Copy> Missing<V> {
-    #[inline(always)]
-    fn of<S: Simd<Vector = V>>(simd: S, there: usize) -> Self {
-        Missing((there < S::LANES).then(|| {
-            let addend: [f32; super::MOST_LANES] =
-                std::array::from_fn(|lane| if lane < there { 0.0 } else { f32::NEG_INFINITY });
-            simd.read(&addend)
-        }))
-    }
-
-    #[inline(always)]
-    fn drop_from<S: Simd<Vector = V>>(&self, simd: S, scores: V) -> V {
-        self.0.map_or(scores, |addend| simd.add(scores, addend))
-    }
+/// What is added to a vector of scores of which only some keys are there: of the others nothing is larger, and their
+/// share is nothing beside others.
+#[inline(always)]
+fn missing<S: Simd>(simd: S, there: usize) -> S::Vector {
+    let addend: [f32; MOST_LANES] =
+        std::array::from_fn(|lane| if lane < there { 0.0 } else { f32::NEG_INFINITY });
+    simd.read(&addend)
 }
 
 /// Where the weighted sums of a panel of columns go.
@@ -285,7 +280,7 @@ fn pack_keys<S: Simd>(
     for first in (0..keys).step_by(8) {
         for (row, halves) in rows[..8 * width].chunks_exact_mut(width).enumerate() {
             if first + row < work.count {
-                round(simd, work.keys.from(first + row, head * work.width).row(0, work.width), halves);
+                round(simd, work.keys.head(head).row(first + row, work.width), halves);
             } else {
                 halves.fill(0);
             }
@@ -312,7 +307,7 @@ fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize,
     for (index, pairs) in pairs.chunks_mut(VECTORS * S::LANES * keys / 2).enumerate() {
         let first = index * VECTORS * S::LANES;
         let in_panel = 2 * pairs.len() / keys;
-        let columns = work.values.from(0, head * work.width + first.min(work.width));
+        let columns = work.values.head(head).from(0, first.min(work.width));
         let width = in_panel.min(work.width.saturating_sub(first));
         let row = |key: usize| if key < work.count { columns.row(key, width) } else { &[][..] };
         for (index, pairs) in pairs.chunks_exact_mut(in_panel).enumerate() {

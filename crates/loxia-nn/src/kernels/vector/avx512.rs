@@ -52,30 +52,32 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
 
     #[inline(always)]
     fn run<T: Task>(self, task: T) {
-        // Never inlined, so that a task has the registers to itself.
-        #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw")]
         fn enabled<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
             task.run(simd);
         }
-        #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
         fn enabled_vnni<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
             task.run(simd);
         }
-        #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx512bf16")]
         fn enabled_halves<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
             task.run(simd);
         }
-        // SAFETY: `self` exists only on a machine with these instructions.
-        unsafe {
-            match LEVEL {
-                BASIC => enabled(self, task),
-                VNNI => enabled_vnni(self, task),
-                _ => enabled_halves(self, task),
+        // Never inlined, so that a task has the registers to itself; the compiler heeds this only in functions
+        // without instructions of their own.
+        #[inline(never)]
+        fn apart<T: Task, const LEVEL: u8>(simd: Avx512<LEVEL>, task: T) {
+            // SAFETY: `simd` exists only on a machine with these instructions.
+            unsafe {
+                match LEVEL {
+                    BASIC => enabled(simd, task),
+                    VNNI => enabled_vnni(simd, task),
+                    _ => enabled_halves(simd, task),
+                }
             }
         }
+        apart(self, task);
     }
 
     instructions! { Vector:
