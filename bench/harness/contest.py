@@ -21,7 +21,7 @@ F32_TOLERANCE = 2e-3
 INT8_AGREEMENT = 0.85
 # Between runs, so that threads that still spin for the last engine do not slow the next.
 PAUSE = 0.05
-# Scores that spread so much more or less than f32's are another function, however well they correlate.
+# Scores that spread this many times as much or as little as f32's are another function, however well they correlate.
 SPREAD = 2.0
 # A peer whose trials are so much slower than the fastest's is not repeated; the better of them is its time.
 HOPELESS = 1.5
@@ -76,9 +76,9 @@ def agreement(precision, values, reference):
     if precision == "f32":
         return 1.0 - float(np.abs(values - reference).max() / np.abs(reference).max())
     if values.shape[1] == 1:
-        if not 1 / SPREAD < values.std() / reference.std() < SPREAD:
-            return 0.0
-        return float(np.corrcoef(values[:, 0], reference[:, 0])[0, 1])
+        spread = values.std() / reference.std()
+        correlation = np.corrcoef(values[:, 0], reference[:, 0])[0, 1]
+        return float(min(correlation, SPREAD * min(spread, 1 / spread)))
     norms = np.linalg.norm(values, axis=1) * np.linalg.norm(reference, axis=1)
     return float(((values * reference).sum(axis=1) / norms).mean())
 
