@@ -61,7 +61,7 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn prefetch(self, from: *const u8) {
         // SAFETY: a prefetch may be given any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
     }
 
     #[inline(always)]

@@ -48,7 +48,7 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     const PANEL_VECTORS: usize = 3;
     const TILE_ROWS: usize = 8;
     const INT8_TILE_ROWS: usize = if LEVEL >= VNNI { 8 } else { 4 };
-    const DEPTH: usize = 192;
+    const DEPTH: usize = 384;
 
     #[inline(always)]
     fn run<T: Task>(self, task: T) {
@@ -98,7 +98,7 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     #[inline(always)]
     fn prefetch(self, from: *const u8) {
         // SAFETY: a prefetch may be given any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
     }
 
     #[inline(always)]

@@ -1,11 +1,13 @@
 //! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
 
 use super::elementwise::activate;
-use super::tile::for_rows;
+use super::tile::{Ahead, for_rows};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8, Reach};
 use crate::kernels::mixing::{GROUP, Mixing, TWO_THIRDS};
+
+const AHEAD_STEP: usize = 4;
 
 /// Codes of the rows of `input`, `[rows][inputs]`.
 pub(in crate::kernels) struct Quantise<'a> {
@@ -219,14 +221,20 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
         let tiles = work.out.chunks_mut(S::INT8_TILE_ROWS * outputs);
         let count = tiles.len();
         for (tile, out) in tiles.enumerate() {
-            prefetch_share(simd, next, tile, count);
+            let steps = words / AHEAD_STEP;
+            let ahead = if S::REACH.fold == 1 {
+                Ahead::new(next, tile, count, steps)
+            } else {
+                prefetch_share(simd, next, tile, count);
+                Ahead::new::<u32>(&[], 0, 1, 1)
+            };
             let rows = out.len() / outputs;
             let codes = TileCodes {
                 words: &work.codes.words[row * words..][..rows * words],
                 scales: &work.codes.scales[row..row + rows],
                 zeros: &work.codes.zeros[row..row + rows],
             };
-            for_rows!(rows, run_tile::<S, VECTORS>(simd, codes, panel, columns.clone(), outputs, out));
+            for_rows!(rows, run_tile::<S, VECTORS>(simd, codes, panel, ahead, columns.clone(), outputs, out));
             activate(simd, work.activation, out, outputs, columns.clone());
             row += rows;
         }
@@ -257,6 +265,7 @@ struct TileCodes<'a> {
 struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
     codes: TileCodes<'a>,
     panel: PanelInt8<'a>,
+    ahead: Ahead,
     columns: std::ops::Range<usize>,
     outputs: usize,
     out: &'a mut [f32],
@@ -267,18 +276,19 @@ fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     codes: TileCodes<'_>,
     panel: PanelInt8<'_>,
+    ahead: Ahead,
     columns: std::ops::Range<usize>,
     outputs: usize,
     out: &mut [f32],
 ) {
-    simd.run(Tile::<ROWS, VECTORS> { codes, panel, columns, outputs, out });
+    simd.run(Tile::<ROWS, VECTORS> { codes, panel, ahead, columns, outputs, out });
 }
 
 impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Tile { codes, panel, columns, outputs, out } = self;
-        let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words);
+        let Tile { codes, panel, mut ahead, columns, outputs, out } = self;
+        let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words, || ahead.step(simd));
         for (row, sums) in sums.iter().enumerate() {
             let right = &mut out[row * outputs..][columns.clone()];
             let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));
@@ -311,6 +321,7 @@ fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     codes: &[u32],
     panel: &[u32],
+    mut between: impl FnMut(),
 ) -> [[S::Ints; VECTORS]; ROWS] {
     let width = VECTORS * S::LANES;
     let depth = panel.len() / width;
@@ -320,6 +331,9 @@ fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let mut sums = [[simd.splat_ints(0); VECTORS]; ROWS];
     let (codes, panel) = (codes.as_ptr(), panel.as_ptr());
     for first in (0..depth).step_by(fold) {
+        if fold == 1 && first % AHEAD_STEP == 0 {
+            between();
+        }
         let mut halves = [[simd.splat_ints(0); VECTORS]; ROWS];
         for word in first..first + fold {
             let mut weights = [simd.splat_ints(0); VECTORS];
