@@ -24,6 +24,8 @@ use crate::profile::{Work, timed};
 
 /// Rows of a full block: enough to read a layer's weights seldom, few enough to stay in the second cache.
 const BLOCK_ROWS: usize = 192;
+/// Rows of a block that ends with a sequence: attention packs a sequence's keys for every block that has rows of it.
+const MOST_ROWS: usize = 256;
 /// Fewest rows that are worth another block.
 const FEWEST_ROWS: usize = 24;
 /// Looks at a counter before the processor is offered to others.
@@ -71,7 +73,7 @@ impl<'a> Passage<'a> {
         let (hidden, tokens) = (run.shape.hidden, batch.tokens());
         let BatchScratch { states, queries, keys_values } = scratch;
         let (mut states, mut queries) = (states.sized(tokens * hidden), queries.sized(tokens * hidden));
-        let ends = block_ends(tokens, run.threads);
+        let ends = if run.threads == 1 { whole_sequences(batch) } else { block_ends(tokens, run.threads) };
         let mut blocks: Vec<Block<'_>> = Vec::with_capacity(ends.len());
         for &end in &ends {
             let tokens = blocks.last().map_or(0, |block| block.tokens.end)..end;
@@ -262,6 +264,28 @@ fn block_ends(tokens: usize, threads: usize) -> Vec<usize> {
     let of_each = tokens.div_ceil(threads * BLOCK_ROWS).max(1);
     let count = (threads * of_each).min(tokens.div_ceil(FEWEST_ROWS));
     (1..=count).map(|block| tokens * block / count).collect()
+}
+
+/// Where the blocks of a thread that is alone end: with sequences, but for long ones.
+fn whole_sequences(batch: &PackedBatch) -> Vec<usize> {
+    let mut ends: Vec<usize> = Vec::new();
+    let mut first = 0;
+    for sequence in 0..batch.sequences() {
+        let range = batch.range(sequence);
+        if range.end - first > MOST_ROWS && range.start > first {
+            ends.push(range.start);
+            first = range.start;
+        }
+        if range.len() > MOST_ROWS {
+            let count = range.len().div_ceil(BLOCK_ROWS);
+            ends.extend((1..=count).map(|block| range.start + range.len() * block / count));
+            first = range.end;
+        }
+    }
+    if first < batch.tokens() {
+        ends.push(batch.tokens());
+    }
+    ends
 }
 
 /// Locks what others hold only while they copy a block: going to sleep would take longer than that.
