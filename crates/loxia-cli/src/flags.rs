@@ -114,7 +114,7 @@ pub(crate) struct ModelFlags {
     /// Reproduce a published system's quirks: anncur, hard-nce or blink; none switches off a stored one
     #[arg(long, value_name = "NAME")]
     compat: Option<Compat>,
-    /// In which numbers to compute: f32, or int8 (faster, a little less exact; `loxia model check` measures it)
+    /// In which numbers to compute: f32, or int8 (faster with AVX2 and better, a little less exact; `loxia model check` measures it)
     #[arg(long, value_name = "NAME")]
     precision: Option<Precision>,
     /// What to do to a logit: identity, sigmoid, or default (what sentence-transformers would) [default: identity]

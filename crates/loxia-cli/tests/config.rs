@@ -53,7 +53,8 @@ fn completions_and_manual_pages_are_written() {
 #[test]
 fn the_doctor_finds_right_scores_with_every_kernel() {
     let said = succeed(&["doctor"]);
-    assert!(said.stdout.contains("portable: ok"), "{}", said.stdout);
+    assert!(said.stdout.contains("portable f32: ok"), "{}", said.stdout);
+    assert!(said.stdout.contains("portable int8: ok") && !said.stdout.contains("WRONG"), "{}", said.stdout);
     let mut command = loxia();
     command.arg("doctor").env("LOXIA_KERNEL", "abacus");
     Said::of(command.output().unwrap()).fails_with(1, &["abacus", "portable"]);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Error, Result};
+use crate::{Error, Precision, Result};
 
 /// A set of compute kernels.
 ///
@@ -36,14 +36,8 @@ impl Kernel {
     /// Environment variable that forces a kernel.
     pub const VARIABLE: &'static str = "LOXIA_KERNEL";
 
-    const ALL: [Kernel; 6] = [
-        Kernel::Portable,
-        Kernel::Avx2,
-        Kernel::Avx512,
-        Kernel::Avx512Vnni,
-        Kernel::Avx512Bf16,
-        Kernel::Amx,
-    ];
+    const ALL: [Kernel; 6] =
+        [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Avx512Vnni, Kernel::Avx512Bf16, Kernel::Amx];
 
     /// The kernel of this process: the one `LOXIA_KERNEL` names, else the fastest this machine has.
     pub fn detect() -> Result<Kernel> {
@@ -79,6 +73,21 @@ impl Kernel {
             Kernel::Avx512Vnni => "avx512vnni",
             Kernel::Avx512Bf16 => "avx512bf16",
             Kernel::Amx => "amx",
+        }
+    }
+
+    /// The first kernel that computes the same bits in a precision: what was computed with one may be gone on with by
+    /// the other.
+    ///
+    /// ```
+    /// use loxia_nn::{Kernel, Precision};
+    /// assert_eq!(Kernel::Amx.same_bits(Precision::F32), Kernel::Avx512);
+    /// assert_eq!(Kernel::Amx.same_bits(Precision::Int8), Kernel::Amx);
+    /// ```
+    pub fn same_bits(self, precision: Precision) -> Kernel {
+        match (self, precision) {
+            (Kernel::Avx512Vnni | Kernel::Avx512Bf16 | Kernel::Amx, Precision::F32) => Kernel::Avx512,
+            (kernel, _) => kernel,
         }
     }
 

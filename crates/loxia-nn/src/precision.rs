@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Numbers of the matrix products. Attention, norms and activations are always in `f32`.
+/// Numbers of the matrix products. Norms and activations are always in `f32`; so is attention, but that of 8-bit
+/// models on kernels that multiply bfloat16 ([`crate::Kernel::Avx512Bf16`], [`crate::Kernel::Amx`]).
 ///
 /// ```
 /// assert_eq!(loxia_nn::Precision::default(), loxia_nn::Precision::F32);

@@ -111,12 +111,18 @@ impl Manifest {
         if found == expected {
             return Ok(());
         }
+        // What computes a model's scores is part of its digest.
+        let or = if name == "model" {
+            ", or with another --precision or kernel (`loxia doctor`, LOXIA_KERNEL)"
+        } else {
+            ""
+        };
         Err(mismatch(
             &directory.join(MANIFEST_FILE),
             &format!("digest of {name}"),
             found,
             expected,
-            &format!("it was made from another {name}: use that one, or make the artefact again"),
+            &format!("it was made from another {name}{or}: use that one, or make the artefact again"),
         ))
     }
 }

@@ -27,7 +27,9 @@ pub(crate) use weights::{Operand, Weights};
 
 use crate::{Activation, Kernel, LayerNorm};
 #[cfg(target_arch = "x86_64")]
-use vector::{AddNorm, Attend, AttendByMatrix, AttendInPairs, Product, ProductByMatrix, ProductInt8, Quantise, Simd};
+use vector::{
+    AddNorm, Attend, AttendByMatrix, AttendInPairs, Product, ProductByMatrix, ProductInt8, Quantise, Simd,
+};
 
 /// A kernel together with the proof that this machine can run it.
 #[derive(Debug, Clone, Copy)]

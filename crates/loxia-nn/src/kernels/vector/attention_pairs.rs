@@ -227,17 +227,14 @@ struct Outputs<'a> {
 
 impl Outputs<'_> {
     #[inline(always)]
-    fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
-        self,
-        simd: S,
-        sums: &Sums<S, ROWS, VECTORS>,
-    ) {
+    fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S, sums: &Sums<S, ROWS, VECTORS>) {
         let (hidden, width) = (self.work.hidden(), self.work.width);
         for (row, sums) in sums.iter().enumerate() {
             let out = &mut self.values[row * hidden + self.head * width..][self.first..width];
             for (vector, &sum) in sums.iter().enumerate() {
                 let result = simd.mul(sum, simd.splat(self.inverses[row]));
-                let columns = vector * S::LANES..width.saturating_sub(self.first).min((vector + 1) * S::LANES);
+                let columns =
+                    vector * S::LANES..width.saturating_sub(self.first).min((vector + 1) * S::LANES);
                 simd.write(out.get_mut(columns).unwrap_or(&mut []), result);
             }
         }
