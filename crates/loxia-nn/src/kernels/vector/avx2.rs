@@ -33,8 +33,6 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn run<T: Task>(self, task: T) {
-        // Never inlined, so that a task has the registers to itself.
-        #[inline(never)]
         #[target_feature(enable = "avx2,fma")]
         fn enabled<T: Task>(simd: Avx2, task: T) {
             task.run(simd);

@@ -150,7 +150,9 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     fn dot_pairs(self, sums: __m512, a: __m512i, b: __m512i) -> __m512 {
         if LEVEL >= HALVES {
             // SAFETY: with these, `self` exists only on a machine with this instruction; the types have the same bits.
-            return unsafe { _mm512_dpbf16_ps(sums, transmute(a), transmute(b)) };
+            return unsafe {
+                _mm512_dpbf16_ps(sums, transmute::<__m512i, __m512bh>(a), transmute::<__m512i, __m512bh>(b))
+            };
         }
         // SAFETY: `self` exists only on a machine with these instructions.
         unsafe {
@@ -165,7 +167,9 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     unsafe fn store_halves(self, to: *mut u16, vector: __m512) {
         if LEVEL >= HALVES {
             // SAFETY: the caller vouches for the pointer, `self` for the instruction; the types have the same bits.
-            return unsafe { _mm256_storeu_si256(to.cast(), transmute(_mm512_cvtneps_pbh(vector))) };
+            let halves = unsafe { _mm512_cvtneps_pbh(vector) };
+            // SAFETY: as above.
+            return unsafe { _mm256_storeu_si256(to.cast(), transmute::<__m256bh, __m256i>(halves)) };
         }
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
         unsafe {

@@ -1,13 +1,11 @@
 //! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
 
 use super::elementwise::activate;
-use super::tile::{Ahead, for_rows};
+use super::tile::{Ahead, STEP, for_rows};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8, Reach};
 use crate::kernels::mixing::{GROUP, Mixing, TWO_THIRDS};
-
-const AHEAD_STEP: usize = 4;
 
 /// Codes of the rows of `input`, `[rows][inputs]`.
 pub(in crate::kernels) struct Quantise<'a> {
@@ -221,13 +219,10 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
         let tiles = work.out.chunks_mut(S::INT8_TILE_ROWS * outputs);
         let count = tiles.len();
         for (tile, out) in tiles.enumerate() {
-            let steps = words / AHEAD_STEP;
-            let ahead = if S::REACH.fold == 1 {
-                Ahead::new(next, tile, count, steps)
-            } else {
+            if S::REACH.fold > 1 {
                 prefetch_share(simd, next, tile, count);
-                Ahead::new::<u32>(&[], 0, 1, 1)
-            };
+            }
+            let ahead = Ahead::new(next, tile, count, words / STEP);
             let rows = out.len() / outputs;
             let codes = TileCodes {
                 words: &work.codes.words[row * words..][..rows * words],
@@ -243,8 +238,8 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
 }
 
 /// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
-/// while there is other work. All at once, unlike in f32: it is a quarter, and asking within the loop of a tile
-/// would take more time than it saves.
+/// while there is other work. All at once, unlike in f32 and with VNNI: tiles without it are small, and asking within
+/// their loop would take more time than it saves.
 #[inline(always)]
 pub(super) fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shares: usize) {
     let from = |share: usize| (next.len() * share / shares).min(next.len());
@@ -265,6 +260,7 @@ struct TileCodes<'a> {
 struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
     codes: TileCodes<'a>,
     panel: PanelInt8<'a>,
+    /// Of the panel that comes next, if the fold is 1.
     ahead: Ahead,
     columns: std::ops::Range<usize>,
     outputs: usize,
@@ -315,7 +311,7 @@ pub(super) fn meaning<S: Simd>(
     simd.mul_add(simd.to_floats(exact), step, simd.read(&panel.bias[lanes]))
 }
 
-/// Sums of the products of `ROWS` rows of codes with a panel.
+/// Sums of the products of `ROWS` rows of codes with a panel; calls `between` every few words, if the fold is 1.
 #[inline(always)]
 fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
@@ -331,7 +327,7 @@ fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let mut sums = [[simd.splat_ints(0); VECTORS]; ROWS];
     let (codes, panel) = (codes.as_ptr(), panel.as_ptr());
     for first in (0..depth).step_by(fold) {
-        if fold == 1 && first % AHEAD_STEP == 0 {
+        if fold == 1 && first.is_multiple_of(STEP) {
             between();
         }
         let mut halves = [[simd.splat_ints(0); VECTORS]; ROWS];
