@@ -6,7 +6,7 @@
 
 use super::attention::add_bias;
 use super::elementwise::short_exp2;
-use super::halves::{pair, round};
+use super::halves::{pair, round, round_less};
 use super::tile::{Sums, for_rows};
 use super::{MOST_LANES, Simd, Task};
 use crate::kernels::math::LOG2_E;
@@ -27,7 +27,7 @@ impl Task for AttendInPairs<'_> {
     fn run<S: Simd>(self, simd: S) {
         let AttendInPairs { work, scratch, out } = self;
         // Whole vectors of keys, and rows of keys that are transposed in blocks of 8 pairs.
-        let keys = work.count.next_multiple_of(S::LANES.max(8));
+        let keys = work.count.next_multiple_of(S::LANES);
         let width = work.width.next_multiple_of(S::LANES.max(16));
         // Not a power of two apart, as rows of so many keys often would be.
         let stride = keys + 16;
@@ -37,8 +37,10 @@ impl Task for AttendInPairs<'_> {
         rows.fill(0);
         let key_pairs = scratch.key_pairs.sized(keys * width / 2);
         let value_pairs = scratch.value_pairs.sized(keys * width / 2);
+        let mean = scratch.sums.sized(work.width);
         for head in 0..work.heads {
-            pack_keys(simd, work, head, width, rows, key_pairs);
+            average_keys(simd, work, head, mean);
+            pack_keys(simd, work, head, mean, rows, key_pairs);
             pack_values(simd, work, head, keys, value_pairs);
             let packed = Head { head, keys, width, stride, key_pairs, value_pairs };
             let outs = out.chunks_mut(S::TILE_ROWS * work.hidden());
@@ -262,22 +264,41 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
     simd.sum(sum)
 }
 
-/// Panels of keys; keys and columns that are not there are 0. `rows` has room for 8 rows, 0 behind a head's width.
+/// The mean of a head's keys.
+#[inline(always)]
+fn average_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, mean: &mut [f32]) {
+    let (keys, inverse) = (work.keys.head(head), simd.splat(1.0 / work.count as f32));
+    for (index, mean) in mean.chunks_mut(S::LANES).enumerate() {
+        let columns = keys.from(0, index * S::LANES);
+        let mut sum = simd.splat(0.0);
+        for key in 0..work.count {
+            sum = simd.add(sum, simd.read(columns.row(key, mean.len())));
+        }
+        simd.write(mean, simd.mul(sum, inverse));
+    }
+}
+
+/// Panels of keys less their mean; keys and columns that are not there are 0. `rows` has room for 8 rows, 0 behind a
+/// head's width.
+///
+/// What all keys have in common adds the same to all scores of a query, of which softmax makes nothing; but it is large,
+/// and what is left of it after rounding is not the same for all.
 #[inline(always)]
 fn pack_keys<S: Simd>(
     simd: S,
     work: &Attention<'_>,
     head: usize,
-    width: usize,
+    mean: &[f32],
     rows: &mut [u16],
     pairs: &mut [u32],
 ) {
     let panel = VECTORS * S::LANES;
-    let keys = 2 * pairs.len() / width;
+    let keys = work.count.next_multiple_of(S::LANES);
+    let width = 2 * pairs.len() / keys;
     for first in (0..keys).step_by(8) {
         for (row, halves) in rows[..8 * width].chunks_exact_mut(width).enumerate() {
             if first + row < work.count {
-                round(simd, work.keys.head(head).row(first + row, work.width), halves);
+                round_less(simd, work.keys.head(head).row(first + row, work.width), mean, halves);
             } else {
                 halves.fill(0);
             }
