@@ -1,5 +1,6 @@
 #!/bin/sh
-# What search costs beside the scorer (issue bars on overhead): one core, processor time, made-up scores.
+# What search costs beside the scorer (issue bars on overhead): one thread, processor time of the whole process,
+# made-up scores.
 #
 #   bench/search.sh [--quick]        LOXIA_BENCH_PYTHON: a Python with numpy (default that of bench/setup.sh, else python3)
 #

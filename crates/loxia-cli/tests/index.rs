@@ -98,6 +98,7 @@ fn a_model_and_items_without_queries_make_an_index() {
     }
     let shown = succeed(&["index", "inspect", &indexed.index()]).stdout;
     assert!(shown.contains("tfidf, ") && shown.contains("digest of model"), "{shown}");
+    assert!(shown.contains("prior trust"), "{shown}");
     assert_eq!(succeed(&["index", "check", &indexed.index(), "--json"]).json()["state"], "sound");
     run(&["index", "build", "--model", &model(), "--data", &indexed.data(), "--output", &indexed.index()])
         .fails_with(1, &["exists", "--overwrite"]);
@@ -162,6 +163,14 @@ fn scoring_that_was_killed_goes_on() {
     let said = succeed(&again);
     assert!(said.stderr.contains("complete; nothing to do"), "{}", said.stderr);
     // What is there is compared with what is asked for.
+    let mut other = again.clone();
+    let at = other.iter().position(|part| part == "none").unwrap();
+    other[at] = "tfidf".into();
+    run(&other).fails_with(4, &["vectors is none", "expected tfidf"]);
+    other.drain(at - 1..=at);
+    run(&other).fails_with(4, &["vectors is none", "expected tfidf"]);
+    other.extend(["--dual".into(), dual()]);
+    run(&other).fails_with(4, &["vectors is none", "dual encoder"]);
     again.extend(["--max-item".into(), "20".into()]);
     run(&again).fails_with(4, &["digest of model is", "expected"]);
 }
@@ -288,6 +297,17 @@ fn a_dual_encoder_gives_vectors_and_is_needed_again() {
         let found = search(&["--dual", &dual, "--budget", "12", "--method", method]).json();
         assert_eq!(found["paid"], 12, "{method}");
     }
+    // The index holds the vectors: reranking by them needs nothing beside it.
+    let rerank = ["--dual", &dual, "--budget", "12", "--method", "rerank", "--first-stage", "vectors"];
+    let with_anchors = search(&rerank).json();
+    fs::remove_dir_all(scratch.path().join("index.anchors")).unwrap();
+    assert_eq!(search(&rerank).json(), with_anchors);
+    search(&["--dual", &dual, "--method", "adacur"])
+        .fails_with(2, &["index.anchors", "is not there", "rerank"]);
+    let plain = scratch.path().join("plain").display().to_string();
+    build(&data, &["--vectors", "none", "--output", &plain, "--quiet"]);
+    run(&["search", "--index", &plain, "--model", &model, "--query", "run", "--method", "rerank"])
+        .fails_with(2, &["no vectors", "--first-stage"]);
 }
 
 #[test]

@@ -279,6 +279,17 @@ fn targets_and_first_stages_are_compared() {
     assert!(number(0, "cost") < number(1, "cost") && number(1, "even_budget") <= 150.0, "{targets:?}");
     let table = run(directory.path(), &format!("{INPUT} --methods posterior --k 5 --cost 20 --target 0.9"));
     assert!(table.stdout.contains("stopping at a recall target"), "{}", table.stdout);
+    let beyond = format!("{INPUT} --methods posterior --k 5 --cost 20 --target 0.6,1");
+    let said = run(directory.path(), &format!("{beyond} --json"));
+    assert!(said.stderr.contains("target 1 for k = 5 cannot be certified"), "{}", said.stderr);
+    let records: Vec<Value> = serde_json::from_str(&said.stdout).unwrap();
+    let (within, beyond_it) = (&records[1], &records[2]);
+    assert_eq!((&within["certifiable"], &beyond_it["certifiable"]), (&true.into(), &false.into()));
+    assert_eq!((beyond_it["cost"].as_f64(), beyond_it["recall"].as_f64()), (Some(150.0), Some(1.0)));
+    assert!(beyond_it["largest_target"].as_f64().unwrap() < 1.0);
+    assert!(run(directory.path(), &beyond).stdout.contains("target 1 for k = 5 cannot be certified"));
+    let estimated = format!("{INPUT} --methods posterior --k 5,120 --cost 130 --estimate");
+    assert!(run(directory.path(), &estimated).stdout.contains("not calibrated for k = 120"));
     run(directory.path(), &format!("{INPUT} --target 1.5")).fails_with(2, &["--target"]);
 
     let data = beir(directory.path(), ITEMS);

@@ -58,6 +58,38 @@ fn the_first_limit_ends_a_search() {
 }
 
 #[test]
+fn a_target_that_cannot_be_certified_is_told_before_the_search() {
+    let said = search(&["--query", "bend", "--recall", "1", "--k", "3", "--json"]);
+    let found = said.json();
+    for part in
+        ["--recall 1 cannot be certified", "the largest target", "until all items are scored (60 pairs)"]
+    {
+        assert!(said.stderr.contains(part), "{part}: {}", said.stderr);
+    }
+    assert_eq!((&found["target_certifiable"], &found["paid"]), (&false.into(), &60.into()));
+    let largest = found["largest_target"].as_f64().unwrap();
+    assert!(largest > 0.0 && largest < 1.0, "{largest}");
+    let said =
+        search(&["--query", "bend", "--recall", "1", "--k", "3", "--budget", "12", "--deadline", "600000"]);
+    assert!(said.stderr.contains("goes on to the budget of 12 pairs or to the deadline"), "{}", said.stderr);
+    assert!(said.stdout.contains("not reached, and beyond what the estimate can certify"), "{}", said.stdout);
+    let said = search(&["--query", "bend", "--recall", "0.1", "--k", "3", "--json"]);
+    assert_eq!(said.json()["target_certifiable"], true);
+    assert!(!said.stderr.contains("certified"), "{}", said.stderr);
+}
+
+#[test]
+fn an_estimate_for_more_than_it_was_calibrated_for_says_so() {
+    let said = search(&["--query", "bend", "--k", "55", "--budget", "57", "--json"]);
+    assert_eq!(said.json()["estimate_calibrated"], false);
+    assert!(said.stderr.contains("calibrated for k up to 50"), "{}", said.stderr);
+    let shown = search(&["--query", "bend", "--k", "55", "--budget", "57"]).stdout;
+    assert!(shown.contains("not calibrated for k above 50"), "{shown}");
+    let usual = search(&["--query", "bend", "--k", "5", "--budget", "30", "--json"]).json();
+    assert_eq!(usual["estimate_calibrated"], true);
+}
+
+#[test]
 fn many_queries_become_a_run_and_kept_scores_are_free() {
     let scratch = tempfile::tempdir().unwrap();
     let kept = scratch.path().join("kept").display().to_string();

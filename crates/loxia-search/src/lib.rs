@@ -74,9 +74,9 @@ pub use ledger::{Ledger, ScoreItems};
 pub use lexical::{Analyser, ItemTexts, TfidfScan, TfidfSettings, TfidfVectors};
 #[cfg(feature = "bm25")]
 pub use lexical::{Bm25, Stemming};
-pub use method::{Exact, Goal, Method, Outcome, QueryView, search_with};
+pub use method::{EstimateReach, Exact, Goal, Method, Outcome, QueryView, search_with};
 pub use paper::{PaperAccounting, paper_recalls};
-pub use posterior::{Posterior, PosteriorSettings, choose_settings};
+pub use posterior::{Posterior, PosteriorSettings, StoredScan, choose_settings};
 pub use rerank::Rerank;
 pub use row_model::Solver;
 pub use schedule::Schedule;

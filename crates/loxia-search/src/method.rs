@@ -34,8 +34,32 @@ pub trait Method: Send + Sync {
     /// Number of items it was made for.
     fn items(&self) -> usize;
 
+    /// What its estimate of a top k can say, where it makes one.
+    fn estimate_reach(&self, _k: usize) -> Option<EstimateReach> {
+        None
+    }
+
     /// Pays for items until the ledger closes or there is nothing more it would score.
     fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome>;
+}
+
+/// What a recall estimate can say of a top k.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct EstimateReach {
+    /// The largest recall target that it can certify, in thousandths. A search for a higher one never ends by
+    /// its estimate: it goes on to its budget, its deadline or the whole collection.
+    pub largest_target: f64,
+    /// Whether it was calibrated for tops as large as k.
+    pub calibrated: bool,
+    /// The calibrated k that is nearest and stands for it.
+    pub nearest: usize,
+}
+
+impl EstimateReach {
+    /// Whether a search can end because the target is reached by estimate.
+    pub fn certifies(&self, target: RecallTarget) -> bool {
+        target.get() <= self.largest_target
+    }
 }
 
 /// How a method ended.
@@ -90,8 +114,8 @@ pub(crate) fn run_rounds(
 /// Runs a method for one query and makes its answer.
 ///
 /// The answer's ranking holds at most `k` items, fewer when the collection or the budget is smaller.
-/// When the budget covers the whole collection (and neither a recall target nor a deadline could end the search sooner) all
-/// of it is scored without asking the method: the answer is exact.
+/// When the budget covers the whole collection (and neither a recall target within the estimate's reach nor a deadline could end the search
+/// sooner) all of it is scored without asking the method: the answer is exact.
 ///
 /// ```
 /// use loxia_core::{Cancel, Cost, Stop};
@@ -115,14 +139,15 @@ pub fn search_with<'a>(
     score: impl FnMut(&[u32], &mut [f32], &Cancel) -> Result<Cost> + 'a,
 ) -> Result<Answer> {
     let mut ledger = Ledger::new(method.items(), stop, cancel, score);
-    let may_end_sooner = stop.recall.is_some() || stop.deadline.is_some();
-    let outcome = if !may_end_sooner && ledger.remaining() == ledger.items() {
+    // Of a collection of fewer than k items all are the top k.
+    let goal = Goal { k: k.min(method.items()), recall: stop.recall };
+    let reach = method.estimate_reach(goal.k);
+    let by_recall = goal.recall.is_some_and(|target| reach.is_none_or(|reach| reach.certifies(target)));
+    let outcome = if !by_recall && stop.deadline.is_none() && ledger.remaining() == ledger.items() {
         score_everything(&mut ledger)?;
         Outcome::default()
     } else {
-        // Of a collection of fewer than k items all are the top k.
-        let k = k.min(method.items());
-        method.run(query, &Goal { k, recall: stop.recall }, &mut ledger)?
+        method.run(query, &goal, &mut ledger)?
     };
     let limit = ledger.stopped_by();
     let stopped_by = match limit {

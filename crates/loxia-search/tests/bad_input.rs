@@ -112,6 +112,35 @@ fn constant_duplicate_and_rank_deficient_rows_have_answers() {
 }
 
 #[test]
+fn degenerate_rows_can_be_calibrated_on() {
+    const ANCHORS: usize = 40;
+    let rows: [fn(usize, usize) -> f32; 5] = [
+        |_, _| 2.5,
+        |row, _| row as f32,
+        |_, col| col as f32,
+        |row, col| (row * (col / 3)) as f32,
+        |row, col| ((row % 3) * (col % 7)) as f32,
+    ];
+    for (case, value) in rows.into_iter().enumerate() {
+        for items in [30, 150] {
+            let world = of_scores(Dense::from_fn(ANCHORS, items, value));
+            let options = BuildOptions { calibrate: true, ..BuildOptions::default() };
+            let method = build(MethodName::Posterior, &world.anchors, &options).unwrap().method;
+            for k in [1, 10, 25] {
+                let found = world.search(&*method, 0, k, &Stop::at_budget(20)).recall_estimate.unwrap();
+                let ordered = found.low <= found.mean && found.mean <= found.high;
+                assert!(ordered && (0.0..=1.0).contains(&found.mean), "case {case}, k {k}: {found:?}");
+                let reach = method.estimate_reach(k).unwrap();
+                assert!((0.0..1.0).contains(&reach.largest_target), "case {case}, k {k}: {reach:?}");
+            }
+        }
+    }
+    let mut scores = Dense::zeros(ANCHORS, 30);
+    scores[(ANCHORS - 1, 29)] = f32::NAN;
+    assert!(message(AnchorSet::new(scores.into(), None)).contains("row 39, column 29"));
+}
+
+#[test]
 fn equal_vectors_have_answers() {
     let mut degenerate = world(12, 1, 30, 0.1);
     let same = |rows: usize| Arc::new(Dense::from_fn(rows, 6, |_, col| col as f32));

@@ -116,6 +116,31 @@ fn adacur_with_one_round_equals_anncur_on_those_items() {
 }
 
 #[test]
+fn adacur_with_one_random_round_equals_anncur_with_random_items() {
+    let world = world(30, 3, 90, 0.3);
+    let (solver, centre) = (Solver::published(), false);
+    let random: Arc<dyn FirstStage> = Arc::new(RandomStart::new(90, Seed(9)));
+    let settings = AdacurSettings { split: Some(0.5), ..adacur_settings(&world, random.clone()) };
+    let adacur = Adacur::new(&world.anchors, settings).unwrap();
+    for query in 0..3 {
+        // What that start draws for the query, as the fixed items of an index.
+        let id = format!("q{query}");
+        let drawn = random.best(&QueryView { id: &id, vector: None, text: None }, 10).unwrap();
+        let settings = AnncurSettings {
+            share: 0.5,
+            anchor_items: AnchorItems::Given(drawn.into()),
+            solver,
+            centre,
+            preference: Preference::Rows,
+        };
+        let anncur = Anncur::new(&world.anchors, settings).unwrap();
+        let stop = Stop::at_budget(20);
+        let (left, right) = (world.search(&anncur, query, 5, &stop), world.search(&adacur, query, 5, &stop));
+        assert_eq!((&left.evidence, left.rounds), (&right.evidence, right.rounds));
+    }
+}
+
+#[test]
 fn a_matrix_of_low_rank_is_recovered() {
     // Without noise the scores have rank 7: ten anchor items are enough to know the whole row.
     let world = world(30, 5, 200, 0.0);
@@ -144,6 +169,17 @@ fn a_larger_budget_only_adds_items() {
     let posterior = Posterior::fit(&world.anchors, PosteriorSettings::default()).unwrap();
     let posterior = posterior.with_schedule(sizes.clone());
     let first = Arc::new(DualScan::new(world.anchors.item_vectors().unwrap().clone()));
+    let axn = Axn::new(
+        world.anchors.item_vectors().unwrap().clone(),
+        AxnSettings {
+            first_stage: first.clone(),
+            schedule: sizes.clone(),
+            solver: Solver::Ridge { relative: 0.05 },
+            mix: 0.2,
+            shortlist: None,
+        },
+    )
+    .unwrap();
     let settings = AdacurSettings { schedule: sizes, ..adacur_settings(&world, first) };
     for strategy in
         [Strategy::Top, Strategy::SoftMax { temperature: 1.0 }, Strategy::Variance, Strategy::Random]
@@ -151,7 +187,7 @@ fn a_larger_budget_only_adds_items() {
         let settings = AdacurSettings { strategy, ..settings.clone() };
         let adacur = Adacur::new(&world.anchors, settings).unwrap();
         for query in 0..3 {
-            for method in [&posterior as &dyn Method, &adacur] {
+            for method in [&posterior as &dyn Method, &adacur, &axn] {
                 let paid = |budget| {
                     let answer = world.search(method, query, 10, &Stop::at_budget(budget));
                     answer.evidence.items().collect::<std::collections::BTreeSet<u32>>()
@@ -365,6 +401,58 @@ fn wanting_more_than_there_is_means_wanting_everything() {
     let all = world.search(&*method, 0, 60, &stop).recall_estimate.unwrap();
     assert_eq!(world.search(&*method, 0, 100, &stop).recall_estimate.unwrap(), all);
     assert!(all.mean > 0.4 && all.mean <= 40.0 / 60.0, "{all:?}");
+}
+
+#[test]
+fn a_target_beyond_the_estimate_is_told_and_scores_everything() {
+    let world = world(60, 1, 400, 0.5);
+    let method = build_calibrated(&world.anchors, 10);
+    let reach = method.estimate_reach(10).unwrap();
+    assert!(reach.largest_target > 0.5 && reach.largest_target < 1.0 && reach.calibrated, "{reach:?}");
+    let search = |target: f64, budget: Option<Budget>| {
+        let recall = Some(RecallTarget::new(target).unwrap());
+        world.search(&*method, 0, 10, &Stop { recall, budget, ..Stop::default() })
+    };
+    assert!(!reach.certifies(RecallTarget::new(1.0).unwrap()));
+    let everything = search(1.0, None);
+    // All at once: rounds could not end it.
+    assert_eq!(
+        (everything.stopped_by, everything.cost.pairs, everything.rounds),
+        (StoppedBy::Exhausted, 400, 1)
+    );
+    let cut = search(1.0, Some(Budget(120)));
+    assert_eq!((cut.stopped_by, cut.cost.pairs), (StoppedBy::Budget, 120));
+    let reached = search(0.8, None);
+    assert_eq!(reached.stopped_by, StoppedBy::Recall);
+    assert!(reached.recall_estimate.unwrap().mean >= 0.78);
+}
+
+#[test]
+fn tops_above_the_calibrated_ones_are_marked() {
+    let world = world(40, 1, 400, 0.3);
+    let method = build_calibrated(&world.anchors, 10);
+    let reach = |k| method.estimate_reach(k).unwrap();
+    assert!(reach(100).calibrated && reach(1).calibrated);
+    assert_eq!((reach(101).calibrated, reach(101).nearest), (false, 100));
+    assert!(world.search(&*method, 0, 200, &Stop::at_budget(300)).recall_estimate.is_some());
+    let silent = build(MethodName::Posterior, &world.anchors, &BuildOptions::default()).unwrap();
+    assert!(silent.method.estimate_reach(10).is_none());
+}
+
+#[test]
+fn a_query_unlike_the_anchors_is_not_said_to_be_found() {
+    let mut world = world(100, 20, 600, 0.3);
+    let method = build_calibrated(&world.anchors, 10);
+    let estimate = |world: &World| {
+        let mean =
+            |query| world.search(&*method, query, 20, &Stop::at_budget(100)).recall_estimate.unwrap().mean;
+        (0..20).map(mean).sum::<f64>() / 20.0
+    };
+    let usual = estimate(&world);
+    let order: Vec<usize> = (0..600).map(|item| (item * 77 + 5) % 600).collect();
+    world.test.scores = Arc::new(world.test.scores.select_cols(&order));
+    let shuffled = estimate(&world);
+    assert!(usual > 0.9 && shuffled < usual - 0.3, "{shuffled} against {usual}");
 }
 
 fn build_calibrated(anchors: &AnchorSet, rounds: usize) -> Box<dyn Method> {

@@ -86,6 +86,9 @@ fn another_model_other_data_and_other_kinds_are_refused_with_both_values() {
         manifest["format_version"] = 9.into();
     });
     assert!(refusal(Index::open(&path, &[])).contains("newer release"));
+    edit(&path, |manifest| manifest["format_version"] = 1.into());
+    let message = refusal(Index::open(&path, &[]));
+    assert!(message.contains("format_version") && message.contains("make it again"), "{message}");
     assert!(index.write(&path, Existing::Refuse, &made_from()).is_err());
     assert!(Index::open(&directory.path().join("nothing"), &[]).is_err());
 }
@@ -123,7 +126,7 @@ fn damage_is_found() {
 fn manifests_that_lie_are_refused_before_anything_is_allocated() {
     let (_directory, _, _, path) = stored();
     let sound = fs::read_to_string(path.join("manifest.json")).unwrap();
-    let lies: [fn(&mut Value); 12] = [
+    let lies: [fn(&mut Value); 14] = [
         |manifest| manifest["shape"] = serde_json::json!([120]),
         |manifest| manifest["shape"] = serde_json::json!([0, 60]),
         |manifest| manifest["shape"] = serde_json::json!([u64::MAX, 60]),
@@ -136,6 +139,10 @@ fn manifests_that_lie_are_refused_before_anything_is_allocated() {
         |manifest| manifest["details"]["posterior"]["weights"] = serde_json::json!([1.0]),
         |manifest| manifest["details"]["posterior"]["settings"]["noise"] = serde_json::json!(-1.0),
         |manifest| manifest["details"]["added"] = 121.into(),
+        |manifest| {
+            manifest["details"]["posterior"]["calibration"]["tops"][0]["curve"]["weights"][1] = (-0.2).into()
+        },
+        |manifest| manifest["details"]["posterior"]["calibration"]["tops"][0]["largest_target"] = 1.5.into(),
     ];
     for (case, lie) in lies.into_iter().enumerate() {
         fs::write(path.join("manifest.json"), &sound).unwrap();

@@ -14,7 +14,7 @@ use crate::{AnchorSet, Error, Posterior, PosteriorSettings, Result};
 pub struct IndexOptions {
     /// Constants to begin with.
     pub settings: PosteriorSettings,
-    /// Whether the four constants are chosen on held-out anchor rows.
+    /// Whether the five constants are chosen on held-out anchor rows.
     pub choose: bool,
     /// Whether the recall estimate is calibrated on held-out anchor rows: without it answers carry none,
     /// and recall targets are never reached.

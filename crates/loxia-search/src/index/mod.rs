@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use loxia_core::IdTable;
 use loxia_core::artefact::{ArtefactKind, Manifest};
 
-use crate::method::{Goal, Method, Outcome, QueryView};
+use crate::method::{EstimateReach, Goal, Method, Outcome, QueryView};
 use crate::plane::{Numbers, Precision};
 use crate::posterior::Constants;
 use crate::{Ledger, Posterior, Result, Schedule};
@@ -38,7 +38,7 @@ pub use summary::{IndexSummary, PlaneSummary};
 pub use write::{Provenance, TextSource};
 
 /// Kind and version of the artefact.
-const INDEX_KIND: ArtefactKind = ArtefactKind { name: "index", version: 1 };
+const INDEX_KIND: ArtefactKind = ArtefactKind { name: "index", version: 2 };
 const ITEM_IDS_FILE: &str = "items.ids";
 const ENCODER_FILE: &str = "query-encoder.bin";
 /// Name of the id list among the manifest's digests.
@@ -194,6 +194,10 @@ impl Method for Index {
 
     fn items(&self) -> usize {
         self.posterior.items()
+    }
+
+    fn estimate_reach(&self, k: usize) -> Option<EstimateReach> {
+        self.posterior.estimate_reach(k)
     }
 
     fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {

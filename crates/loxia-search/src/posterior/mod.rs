@@ -11,8 +11,8 @@
 //! **Rounds** ([`rounds`]): pay for the best by posterior mean, append them to a Cholesky factor over a
 //! shortlist, repeat. The answer is the best of what was paid for.
 //!
-//! **Estimate** ([`estimate`], [`calibrate`]): the expected number of unpaid items above the threshold
-//! of the top k, calibrated on held-out anchor rows.
+//! **Estimate** ([`estimate`], [`calibrate`], [`curve`], [`intervals`]): the expected number of unpaid items
+//! above the threshold of the top k, calibrated on held-out anchor rows.
 //!
 //! **Constants** ([`choose`]): five of them, by recall on held-out anchor rows.
 //!
@@ -24,9 +24,11 @@
 mod calibrate;
 mod choose;
 mod covariance;
+mod curve;
 mod effects;
 mod estimate;
 mod extend;
+mod intervals;
 mod kernel;
 mod levels;
 mod parts;
@@ -35,12 +37,13 @@ mod prior_fit;
 mod regression;
 mod rounds;
 mod standard;
+mod stored_scan;
 mod transform;
 mod work;
 
 use std::sync::Arc;
 
-use crate::method::{Goal, Method, Outcome, QueryView, run_rounds};
+use crate::method::{EstimateReach, Goal, Method, Outcome, QueryView, run_rounds};
 use crate::{AnchorSet, Error, Ledger, Result, Schedule};
 
 pub(crate) use calibrate::Calibration;
@@ -50,6 +53,7 @@ use covariance::Covariance;
 use extend::AnchorMaps;
 pub(crate) use parts::{Constants, PLANES};
 use prior::Prior;
+pub use stored_scan::StoredScan;
 use transform::Transform;
 pub(crate) use work::{FIT_STEPS, Work};
 
@@ -241,6 +245,11 @@ impl Posterior {
         self.prior.vectors.as_ref().map(|part| part.dual_scores(query)).transpose()
     }
 
+    /// The order of those scores as a first stage, if it was fitted with vectors.
+    pub fn dual_scan(&self) -> Option<StoredScan> {
+        self.prior.vectors.as_ref().map(|_| StoredScan { prior: self.prior.clone() })
+    }
+
     /// Number of anchor queries it was fitted on.
     pub fn anchors(&self) -> usize {
         self.maps.anchors()
@@ -264,6 +273,10 @@ impl Method for Posterior {
 
     fn items(&self) -> usize {
         self.prior.items()
+    }
+
+    fn estimate_reach(&self, k: usize) -> Option<EstimateReach> {
+        self.calibration.as_ref()?.reach(k.clamp(1, self.items()))
     }
 
     fn run(&self, query: &QueryView<'_>, goal: &Goal, ledger: &mut Ledger<'_>) -> Result<Outcome> {

@@ -29,6 +29,8 @@ const HOPEFUL_SHARE: usize = 8;
 const LEAST_LISTED: usize = 2000;
 /// More evidence than this no longer moves the model: its cost would grow with the square.
 const MOST_MODELLED: usize = 2000;
+/// How many scores as expected are taken to have been seen before the first.
+const EXPECTED_BEFORE: f64 = 30.0;
 /// Most items that one batch is chosen among by the whole model; the rest of a larger batch comes by prior mean.
 const MOST_LISTED: usize = 20_000;
 
@@ -120,7 +122,10 @@ impl<'a> Rounds<'a> {
         let new = &ledger.evidence()[before.min(paid)..paid];
         let pending = std::mem::take(&mut self.pending);
         if let Some(shortlist) = &mut self.shortlist {
-            pending.iter().for_each(|&place| shortlist.live[place] = false);
+            // A limit may have cut the batch short: what it left is unpaid and as promising as before.
+            for &place in &pending {
+                shortlist.live[place] = false;
+            }
         }
         if new.is_empty() {
             return Ok(());
@@ -229,6 +234,16 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
+    /// How much larger than the model says variances are, by the scores paid for: the mean square of how far
+    /// each lay from its prediction, in deviations of that prediction. A query unlike the anchors surprises,
+    /// and what is left open of it is worth less.
+    fn surprise(&self) -> f64 {
+        let Some(known) = &self.known else { return 1.0 };
+        let squares: f64 = known.solved.iter().map(|&z| f64::from(z).powi(2)).sum();
+        let scale = (EXPECTED_BEFORE + squares) / (EXPECTED_BEFORE + known.solved.len() as f64);
+        if scale.is_finite() { 1.0 } else { 1.0 }
+    }
+
     /// Transformed paid scores, descending, and what is believed of the most promising unpaid items.
     pub(crate) fn outlook(&mut self, ledger: &Ledger<'_>) -> Result<(Vec<f32>, Outlook)> {
         self.absorb(ledger)?;
@@ -239,6 +254,7 @@ impl<'a> Rounds<'a> {
         let mut paid: Vec<f32> = ledger.evidence().iter().map(|s| transform.apply(s.score)).collect();
         paid.sort_unstable_by(|a, b| b.total_cmp(a));
         let mut outlook = Outlook { means: Vec::new(), variances: Vec::new() };
+        let surprise = self.surprise() as f32;
         if let Some(shortlist) = &self.shortlist {
             let mut variances = self.model.covariance.variances(&shortlist.listed, self.settings());
             for row in 0..shortlist.weights.rows() {
@@ -249,9 +265,8 @@ impl<'a> Rounds<'a> {
             for place in best_positions(&shortlist.mean, MOST_PROMISING, dead) {
                 let place = place as usize;
                 outlook.means.push(shortlist.mean[place]);
-                outlook
-                    .variances
-                    .push(variances[place].max(0.0) + self.noise(shortlist.listed.items[place] as usize));
+                let noise = self.noise(shortlist.listed.items[place] as usize);
+                outlook.variances.push(surprise * (variances[place].max(0.0) + noise));
             }
         }
         Ok((paid, outlook))
@@ -284,7 +299,7 @@ impl Policy for Rounds<'_> {
         let Some(calibration) = self.model.calibration.clone() else { return Ok(Outcome::default()) };
         let (paid, outlook) = self.outlook(ledger)?;
         let recall = calibration.estimate(&paid, &outlook, goal.k);
-        let enough = goal.recall.map(|target| calibration.stop_at(target.get(), goal.k));
+        let enough = goal.recall.and_then(|target| calibration.stop_at(target.get(), goal.k));
         let goal_reached = recall.zip(enough).is_some_and(|(recall, enough)| recall.mean >= enough);
         Ok(Outcome { recall, goal_reached })
     }
@@ -323,4 +338,74 @@ fn stable_factor(block: Dense) -> Result<Cholesky<f32>> {
 
 fn append_stable(factor: &mut Cholesky<f32>, columns: &Dense, block: Dense) -> Result<Dense> {
     with_jitter(block, |block| factor.append_solved(columns, block))
+}
+
+#[cfg(test)]
+mod tests {
+    use loxia_core::{Cancel, Cost, Stop};
+
+    use super::*;
+    use crate::{AnchorSet, QueryView};
+
+    const ITEMS: usize = 200;
+
+    fn model() -> Posterior {
+        let scores = Dense::from_fn(30, ITEMS, |row, col| {
+            let (row, col) = (row as f32, col as f32);
+            (row * 0.7 + col * 0.13).sin() + (col * 0.31).cos() * (row * 0.2).cos() + 0.01 * col
+        });
+        Posterior::fit(&AnchorSet::new(scores.into(), None).unwrap(), PosteriorSettings::default()).unwrap()
+    }
+
+    fn rounds(model: &Posterior) -> Rounds<'_> {
+        let view = QueryView { id: "q", vector: None, text: None };
+        Rounds::new(model, model.prior.predict(&view).unwrap())
+    }
+
+    fn ledger<'a>(budget: u64, row: impl Fn(u32) -> f32 + 'a) -> Ledger<'a> {
+        Ledger::new(ITEMS, &Stop::at_budget(budget), &Cancel::new(), move |items, scores, _| {
+            items.iter().zip(scores).for_each(|(&item, score)| *score = row(item));
+            Ok(Cost { pairs: items.len() as u64, ..Cost::default() })
+        })
+    }
+
+    fn usual(item: u32) -> f32 {
+        let col = item as f32;
+        (1.3 + col * 0.13).sin() + 0.6 * (col * 0.31).cos() + 0.01 * col
+    }
+
+    #[test]
+    fn what_a_limit_left_of_a_batch_is_still_promising() {
+        let model = model();
+        let seen = |last: usize| {
+            let (mut rounds, mut ledger) = (rounds(&model), ledger(34, usual));
+            for size in [10, 10, 10, last] {
+                let chosen = rounds.choose(size, &ledger).unwrap();
+                ledger.pay(&chosen).unwrap();
+            }
+            let (paid, outlook) = rounds.outlook(&ledger).unwrap();
+            (paid, outlook.means, outlook.variances)
+        };
+        // The budget ends both after four of the last batch.
+        let (cut, whole) = (seen(10), seen(4));
+        assert_eq!(cut.0, whole.0);
+        assert_eq!(cut.1.len(), ITEMS - 34);
+        assert_eq!((cut.1, cut.2), (whole.1, whole.2));
+    }
+
+    #[test]
+    fn surprising_scores_leave_more_open() {
+        let model = model();
+        let variance = |row: &dyn Fn(u32) -> f32| {
+            let (mut rounds, mut ledger) = (rounds(&model), ledger(60, row));
+            for _ in 0..3 {
+                let chosen = rounds.choose(20, &ledger).unwrap();
+                ledger.pay(&chosen).unwrap();
+            }
+            let (_, outlook) = rounds.outlook(&ledger).unwrap();
+            outlook.variances.iter().sum::<f32>() / outlook.variances.len() as f32
+        };
+        let shuffled = |item: u32| usual((item * 77 + 5) % ITEMS as u32);
+        assert!(variance(&shuffled) > 3.0 * variance(&usual));
+    }
 }

@@ -278,6 +278,30 @@ impl BuildFlags {
         }
     }
 
+    /// Refuses a finished index whose vectors come from elsewhere than those asked for.
+    pub(super) fn check_vectors(&self, finished: &Index, context: &Context) -> Result<()> {
+        let asked = match (&self.dual, &self.item_vectors, self.vectors) {
+            (Some(dual), ..) => {
+                VectorSource::Dual(VectorSpace::dual(dual, &self.model_flags, context)?.digest()?)
+            }
+            (None, Some(items), _) => VectorSource::Dual(file_digest(items)?),
+            (None, None, Some(Vectors::None)) => VectorSource::None,
+            (None, None, _) => VectorSource::Tfidf,
+        };
+        let found = VectorSource::of(finished);
+        if found == asked {
+            return Ok(());
+        }
+        Err(loxia::core::Error::Mismatch {
+            path: self.output.output.clone(),
+            field: "vectors".into(),
+            found: found.to_string(),
+            expected: asked.to_string(),
+            advice: "leave out --resume and give another --output, or --overwrite to build it again".into(),
+        }
+        .into())
+    }
+
     /// Vectors of anchors and items, and what made them.
     fn vectors(&self, rows: &AnchorRows<'_>, context: &Context) -> Result<Encoded> {
         if let (Some(queries), Some(items)) = (&self.query_vectors, &self.item_vectors) {
@@ -312,6 +336,37 @@ impl BuildFlags {
         let anchor_vectors = space.queries(anchors, context)?;
         let digest = space.digest()?;
         Ok(Encoded { space: Some(space), vectors: Some((anchor_vectors, item_vectors)), digest })
+    }
+}
+
+/// Where the vectors of an index come from.
+#[derive(PartialEq, Eq)]
+enum VectorSource {
+    None,
+    Tfidf,
+    /// With the digest of the model that made them; files do not tell it.
+    Dual(Option<String>),
+}
+
+impl VectorSource {
+    fn of(index: &Index) -> Self {
+        let digest = || index.manifest().and_then(|manifest| manifest.digests.get(DUAL_DIGEST).cloned());
+        match (index.posterior().vector_dimensions(), index.query_encoder()) {
+            (None, _) => VectorSource::None,
+            (Some(_), Some(_)) => VectorSource::Tfidf,
+            (Some(_), None) => VectorSource::Dual(digest()),
+        }
+    }
+}
+
+impl std::fmt::Display for VectorSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VectorSource::None => f.write_str("none"),
+            VectorSource::Tfidf => f.write_str("tfidf"),
+            VectorSource::Dual(Some(digest)) => write!(f, "those of the dual encoder {digest}"),
+            VectorSource::Dual(None) => f.write_str("those of files"),
+        }
     }
 }
 

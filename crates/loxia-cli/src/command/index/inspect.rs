@@ -51,6 +51,7 @@ pub(super) fn inspect(flags: &InspectFlags, context: &Context) -> Result<Outcome
     summary
         .fact("transform", transform)
         .fact("query ridge", settings.query_ridge)
+        .fact("prior trust", settings.prior_trust)
         .fact("noise", settings.noise)
         .fact("item kernel", settings.item_kernel)
         .fact("rank", settings.rank);

@@ -46,7 +46,9 @@ pub(super) fn score_anchors<'a>(
     if flags.resume && !flags.dry_run && output.exists() {
         let expected: Vec<(&str, &str)> =
             digests.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
-        let finished = Index::open(output, &expected)?.summary();
+        let finished = Index::open(output, &expected)?;
+        flags.check_vectors(&finished, context)?;
+        let finished = finished.summary();
         context.say(format_args!("{} is complete; nothing to do", output.display()));
         summary.fact("anchors", finished.anchors).fact("items", finished.items);
         return Ok(None);

@@ -46,7 +46,7 @@ impl VectorSpace {
 
     /// Opens a dual encoder. Flags of the model are those of the cross-encoder: of the dual encoder's
     /// settings its own directories decide.
-    fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
+    pub(super) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
         let encoder = TextEncoder::open(&flags.spec(spec, context)?, &ModelOptions::default());
         Ok(VectorSpace::Dual(Box::new(encoder.with_context(|| format!("--dual {spec}"))?)))
     }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use loxia::core::artefact::Existing;
 use loxia::core::{Answer, Query, RecallTarget, RunEntry, StoppedBy};
 use loxia::data::write::TrecRunWriter;
+use loxia::search::EstimateReach;
 
 use crate::command::index::items::OrderedItems;
 use crate::context::Context;
@@ -22,6 +23,7 @@ pub(super) struct Found<'a> {
     pub(super) answer: &'a Answer,
     pub(super) items: &'a OrderedItems<'a>,
     pub(super) target: Option<RecallTarget>,
+    pub(super) reach: Option<EstimateReach>,
     pub(super) k: usize,
 }
 
@@ -137,8 +139,16 @@ impl Found<'_> {
             "stopped_by": answer.stopped_by,
             "recall_target": self.target.map(RecallTarget::get),
             "target_reached": self.target.map(|_| target_reached(answer)),
+            "target_certifiable": self.certifiable(),
+            "largest_target": self.reach.map(|reach| reach.largest_target),
             "estimated_recall": answer.recall_estimate,
+            "estimate_calibrated": self.reach.map(|reach| reach.calibrated),
         }))
+    }
+
+    /// Whether the estimate could have told that the target is reached; it is unknown where none is made.
+    fn certifiable(&self) -> Option<bool> {
+        Some(self.reach?.certifies(self.target?))
     }
 
     fn show(&self, output: &mut dyn Write) -> Result<()> {
@@ -174,10 +184,20 @@ impl Found<'_> {
         });
         if let Some(estimate) = answer.recall_estimate.filter(|_| answer.stopped_by != StoppedBy::Exhausted) {
             let (mean, low, high) = (estimate.mean, estimate.low, estimate.high);
-            facts.push(format!("estimated recall {mean:.2} (90 % interval {low:.2} to {high:.2})"));
+            let uncalibrated = match self.reach {
+                Some(reach) if !reach.calibrated => format!(", not calibrated for k above {}", reach.nearest),
+                _ => String::new(),
+            };
+            facts.push(format!(
+                "estimated recall {mean:.2} (90 % interval {low:.2} to {high:.2}{uncalibrated})"
+            ));
         }
         if let Some(target) = self.target {
-            let reached = if target_reached(answer) { "reached" } else { "not reached" };
+            let reached = match (target_reached(answer), self.certifiable()) {
+                (true, _) => "reached",
+                (false, Some(false)) => "not reached, and beyond what the estimate can certify",
+                (false, _) => "not reached",
+            };
             facts.push(format!("target {} {reached}", target.get()));
         }
         facts.join("; ")

@@ -24,13 +24,23 @@ pub(super) fn of(
         (MethodName::Posterior, _) => return Ok(Box::new(index.with_schedule(Schedule::Even { rounds }))),
         (MethodName::Exact, _) => return Ok(Box::new(Exact::new(index.items()))),
         (MethodName::Rerank, Some(stage)) => return Ok(Box::new(Rerank::new(stage.clone()))),
+        (MethodName::Rerank, None) => {
+            let Some(stage) = index.posterior().dual_scan() else {
+                return usage(format!(
+                    "{} holds no vectors to begin with; give --first-stage bm25, tfidf or a run",
+                    flags.index.display()
+                ));
+            };
+            return Ok(Box::new(Rerank::new(stage)));
+        }
         _ => {}
     }
     let scores = anchors_path(&flags.index);
     if !scores.is_dir() || index.added() > 0 {
+        let why = if scores.is_dir() { "lacks those of items added later" } else { "is not there" };
         return usage(format!(
-            "--method {name} is made from the anchor scores of all items, which {} would hold; posterior, exact, and \
-             rerank with a --first-stage do without",
+            "--method {name} is made from the anchor scores of all items, and {} {why}; posterior, exact and rerank \
+             do without",
             scores.display()
         ));
     }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::{Answer, Budget, Cost, PairScorer, Query, RecallTarget, Stop};
 use loxia::data::{DataSet, ItemStore};
-use loxia::search::{Index, Method, MethodName, QueryView, search_with};
+use loxia::search::{EstimateReach, Index, Method, MethodName, QueryView, search_with};
 
 use super::index::items::OrderedItems;
 use super::index::vectors::VectorSpace;
@@ -88,7 +88,7 @@ pub(crate) struct SearchFlags {
     /// Rounds that a budget is spent in [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// How to choose what is scored; other methods than posterior and exact need INDEX.anchors
+    /// How to choose what is scored; other methods than posterior, exact and rerank need INDEX.anchors
     #[arg(long, value_name = "NAME", default_value = "posterior")]
     method: MethodName,
     #[command(flatten)]
@@ -118,6 +118,8 @@ struct Engine<'a> {
     scorer: Box<dyn PairScorer>,
     k: usize,
     stop: Stop,
+    /// What its estimates can say, where it makes any.
+    reach: Option<EstimateReach>,
 }
 
 /// Runs the command.
@@ -160,7 +162,8 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     summary.fact("model", scorer.info().name);
     let method = method::of(&flags, index, stage, context)?;
     let scorer = flags.kept_scores.around(scorer, &mut summary)?;
-    let engine = Engine { method, items, space, scorer, k: flags.k, stop };
+    let reach = method.estimate_reach(flags.k);
+    let engine = Engine { method, items, space, scorer, k: flags.k, stop, reach };
     engine.remarks(context);
     let totals = match (asked, flags.interactive) {
         (Some(query), _) => engine.answer_all(&[query], &output, context)?,
@@ -249,6 +252,34 @@ impl Engine<'_> {
                 self.k
             ));
         }
+        let Some(reach) = self.reach else { return };
+        let k = self.k.min(items);
+        if let Some(target) = self.stop.recall.filter(|&target| !reach.certifies(target)) {
+            let limits = [
+                self.stop
+                    .budget
+                    .filter(|budget| budget.0 < items as u64)
+                    .map(|budget| format!("to the budget of {} pairs", grouped(budget.0))),
+                self.stop.deadline.map(|deadline| format!("to the deadline of {} ms", deadline.as_millis())),
+            ];
+            let limits: Vec<String> = limits.into_iter().flatten().collect();
+            let end = match limits.is_empty() {
+                true => format!("until all items are scored ({} pairs)", grouped(items as u64)),
+                false => limits.join(" or "),
+            };
+            context.say(format_args!(
+                "--recall {} cannot be certified: for k = {k} the largest target that the estimate of this index can \
+                 certify is {}. Every search goes on {end}",
+                target.get(),
+                reach.largest_target
+            ));
+        }
+        if !reach.calibrated {
+            context.say(format_args!(
+                "the recall estimate is calibrated for k up to {}: for k = {k} it goes by that of k = {0}",
+                reach.nearest
+            ));
+        }
     }
 
     /// Searches for one query.
@@ -284,6 +315,7 @@ impl Engine<'_> {
                     answer: &answer,
                     items: &self.items,
                     target: self.stop.recall,
+                    reach: self.reach,
                     k: self.k,
                 })?;
                 loxia::core::Progress::advance(&bar, 1);
@@ -325,6 +357,7 @@ impl Engine<'_> {
                     answer: &answer,
                     items: &self.items,
                     target: self.stop.recall,
+                    reach: self.reach,
                     k: self.k,
                 })?;
             }

@@ -19,6 +19,8 @@ pub(super) struct EstimateCell {
     pub(super) constant_error: f64,
     /// Share of the queries whose 90 % interval holds the truth.
     pub(super) covered: f64,
+    /// Whether the estimate was calibrated for tops as large.
+    pub(super) calibrated: bool,
     /// Estimate and truth of each query.
     pub(super) pairs: Vec<(f64, f64)>,
 }
@@ -59,7 +61,8 @@ impl Plan {
                         Some((estimate.mean, truth, inside))
                     })
                     .collect();
-                cells.push(EstimateCell::of(*cost, k, &known));
+                let calibrated = method.estimate_reach(k).is_some_and(|reach| reach.calibrated);
+                cells.push(EstimateCell { calibrated, ..EstimateCell::of(*cost, k, &known) });
             }
         }
         Ok(cells)
@@ -81,6 +84,7 @@ impl EstimateCell {
             error: mean(&|&(estimate, truth, _)| (estimate - truth).abs()),
             constant_error: mean(&|&(_, truth, _)| (constant - truth).abs()),
             covered: mean(&|&(_, _, inside)| f64::from(u8::from(inside))),
+            calibrated: true,
             pairs: known.iter().map(|&(estimate, truth, _)| (estimate, truth)).collect(),
         }
     }

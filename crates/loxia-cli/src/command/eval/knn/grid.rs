@@ -88,6 +88,7 @@ impl Plan {
         rows: &Rows,
         progress: &dyn Progress,
         cancel: &Cancel,
+        say: &dyn Fn(&str),
     ) -> Result<Vec<MethodResult>> {
         let test = rows.test_rows();
         let mut results = Vec::new();
@@ -107,7 +108,7 @@ impl Plan {
                         progress.advance((test.scores.rows() * self.costs.len()) as u64);
                         result
                     }
-                    None => self.run_method(method, anchors, &test, progress, cancel)?,
+                    None => self.run_method(method, anchors, &test, progress, cancel, say)?,
                 });
             }
         }
@@ -121,6 +122,7 @@ impl Plan {
         test: &QueryRows,
         progress: &dyn Progress,
         cancel: &Cancel,
+        say: &dyn Fn(&str),
     ) -> Result<MethodResult> {
         let seeds = if method.draws(anchors) { &self.seeds[..] } else { &self.seeds[..1] };
         let budgets: Vec<(u64, Stop)> = match method {
@@ -158,7 +160,7 @@ impl Plan {
             }
             let estimating = outcomes[0].first().and_then(|costs| costs.first());
             if at == 0 && estimating.is_some_and(|outcome| outcome.estimate.is_some()) {
-                targets = self.stop_at_targets(&*built.method, test, cancel)?;
+                targets = self.stop_at_targets(&*built.method, test, cancel, say)?;
             }
         }
         let cells = self.cells(&budgets, &outcomes)?;

@@ -181,7 +181,7 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     let rows = Rows::read(&flags, context, &mut summary)?;
     let plan = plan(&flags, &rows)?;
     let bar = context.bar(plan.searches(rows.test.len()), "searches");
-    let results = plan.run(&rows, &bar, &context.cancel);
+    let results = plan.run(&rows, &bar, &context.cancel, &|text| context.say(text));
     let (searches, took) = bar.finish();
     let results = results?;
 

@@ -26,6 +26,8 @@ pub(super) fn write_json(plan: &Plan, results: &[MethodResult], out: &mut impl W
                 "recall": cell.recall,
                 "recall_at_even_cost": cell.even_recall,
                 "even_budget": cell.even_budget,
+                "certifiable": cell.is_certifiable(),
+                "largest_target": cell.reach.largest_target,
                 "anchors": result.anchors,
             }));
         }
@@ -58,6 +60,7 @@ fn record(plan: &Plan, result: &MethodResult, cell: &Cell) -> Value {
         record["estimate_error"] = json!(estimate.error);
         record["constant_error"] = json!(estimate.constant_error);
         record["covered"] = json!(estimate.covered);
+        record["estimate_calibrated"] = json!(estimate.calibrated);
     }
     record
 }
@@ -95,11 +98,26 @@ pub(super) fn write_tables(
         let anchors = anchors_note(plan, result);
         writeln!(out, "\n{bullet}recall as {}{anchors} estimates it\n", result.method)?;
         write_table(&estimate_table(result), markdown, out)?;
+        if let Some(cell) = result.estimates.iter().find(|cell| !cell.calibrated) {
+            writeln!(
+                out,
+                "\n{bullet}not calibrated for k = {} and above: the estimate goes by a smaller k",
+                cell.k
+            )?;
+        }
     }
     for result in results.iter().filter(|result| !result.targets.is_empty()) {
         let anchors = anchors_note(plan, result);
         writeln!(out, "\n{bullet}{}{anchors}, stopping at a recall target\n", result.method)?;
         write_table(&target_table(result), markdown, out)?;
+        for cell in result.targets.iter().filter(|cell| !cell.is_certifiable()) {
+            let (target, k, largest) = (cell.target, cell.k, cell.reach.largest_target);
+            writeln!(
+                out,
+                "\n{bullet}target {target} for k = {k} cannot be certified (the largest that can is {largest}): everything \
+                 is scored"
+            )?;
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use loxia::core::{Cancel, RecallTarget, Stop};
-use loxia::search::{Method, QueryRows, RowOutcome, search_row};
+use loxia::search::{EstimateReach, Method, QueryRows, RowOutcome, search_row};
 use rayon::prelude::*;
 
 use super::grid::Plan;
@@ -20,6 +20,15 @@ pub(super) struct TargetCell {
     pub(super) even_recall: f64,
     /// The least budget, the same for every query, that reaches the same mean recall.
     pub(super) even_budget: u64,
+    /// What the estimate could certify.
+    pub(super) reach: EstimateReach,
+}
+
+impl TargetCell {
+    /// Whether searches could end by their estimate.
+    pub(super) fn is_certifiable(&self) -> bool {
+        self.target <= self.reach.largest_target
+    }
 }
 
 impl Plan {
@@ -29,16 +38,38 @@ impl Plan {
         method: &dyn Method,
         test: &QueryRows,
         cancel: &Cancel,
+        say: &dyn Fn(&str),
     ) -> Result<Vec<TargetCell>> {
         let mut cells = Vec::new();
         for &k in &self.ks {
+            let Some(reach) = method.estimate_reach(k) else { continue };
             for &target in &self.targets {
+                let items = method.items() as u64;
+                let cell = TargetCell {
+                    target,
+                    k,
+                    recall: 1.0,
+                    pairs: items as f64,
+                    even_recall: 1.0,
+                    even_budget: items,
+                    reach,
+                };
+                if !cell.is_certifiable() {
+                    say(&format!(
+                        "target {target} for k = {k} cannot be certified, the largest that can is {}: every search goes \
+                         on until all items are scored ({items} pairs)",
+                        reach.largest_target
+                    ));
+                    // Which is exact, and need not be tried.
+                    cells.push(cell);
+                    continue;
+                }
                 let stop = Stop { recall: Some(RecallTarget::new(target)?), ..Stop::default() };
                 let (recall, pairs) = means(method, test, k, &stop, cancel)?;
                 let budget = |pairs: u64| means(method, test, k, &Stop::at_budget(pairs), cancel);
                 let (even_recall, _) = budget(pairs.round() as u64)?;
                 // A budget of all items finds everything, so that there is one that is enough.
-                let (mut below, mut enough) = (0, method.items() as u64);
+                let (mut below, mut enough) = (0, items);
                 let mut guess = pairs.round() as u64;
                 while enough - below > 1 {
                     guess = guess.clamp(below + 1, enough - 1);
@@ -48,9 +79,9 @@ impl Plan {
                         below = guess;
                     }
                     // Near the mean cost first, then by halves.
-                    guess = if enough == method.items() as u64 { 2 * below } else { below.midpoint(enough) };
+                    guess = if enough == items { 2 * below } else { below.midpoint(enough) };
                 }
-                cells.push(TargetCell { target, k, recall, pairs, even_recall, even_budget: enough });
+                cells.push(TargetCell { recall, pairs, even_recall, even_budget: enough, ..cell });
             }
         }
         Ok(cells)
