@@ -124,7 +124,7 @@ impl<'a> Rounds<'a> {
         if let Some(shortlist) = &mut self.shortlist {
             // A limit may have cut the batch short: what it left is unpaid and as promising as before.
             for &place in &pending {
-                shortlist.live[place] = false;
+                shortlist.live[place] = !ledger.is_paid(shortlist.listed.items[place]);
             }
         }
         if new.is_empty() {
@@ -241,7 +241,7 @@ impl<'a> Rounds<'a> {
         let Some(known) = &self.known else { return 1.0 };
         let squares: f64 = known.solved.iter().map(|&z| f64::from(z).powi(2)).sum();
         let scale = (EXPECTED_BEFORE + squares) / (EXPECTED_BEFORE + known.solved.len() as f64);
-        if scale.is_finite() { 1.0 } else { 1.0 }
+        if scale.is_finite() { scale } else { 1.0 }
     }
 
     /// Transformed paid scores, descending, and what is believed of the most promising unpaid items.
@@ -342,6 +342,8 @@ fn append_stable(factor: &mut Cholesky<f32>, columns: &Dense, block: Dense) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use loxia_core::{Cancel, Cost, Stop};
 
     use super::*;
@@ -349,16 +351,22 @@ mod tests {
 
     const ITEMS: usize = 200;
 
+    /// With vectors: without them every round makes a new shortlist.
     fn model() -> Posterior {
         let scores = Dense::from_fn(30, ITEMS, |row, col| {
             let (row, col) = (row as f32, col as f32);
             (row * 0.7 + col * 0.13).sin() + (col * 0.31).cos() * (row * 0.2).cos() + 0.01 * col
         });
-        Posterior::fit(&AnchorSet::new(scores.into(), None).unwrap(), PosteriorSettings::default()).unwrap()
+        let vectors = |rows: usize, step: f32| {
+            let value = |row: usize, col: usize| (step * (row * (col + 1)) as f32).sin();
+            Arc::new(Dense::from_fn(rows, 4, value))
+        };
+        let anchors = AnchorSet::new(scores.into(), Some((vectors(30, 0.7), vectors(ITEMS, 0.13))));
+        Posterior::fit(&anchors.unwrap(), PosteriorSettings::default()).unwrap()
     }
 
     fn rounds(model: &Posterior) -> Rounds<'_> {
-        let view = QueryView { id: "q", vector: None, text: None };
+        let view = QueryView { id: "q", vector: Some(&[0.3, -0.2, 0.5, 0.1]), text: None };
         Rounds::new(model, model.prior.predict(&view).unwrap())
     }
 
