@@ -26,6 +26,14 @@ pub struct Goal {
     pub recall: Option<RecallTarget>,
 }
 
+impl Goal {
+    /// Whether batches are small whatever the budget: even ones need a budget to be cut from, and a target wants many
+    /// chances to stop.
+    pub(crate) fn wants_small_batches(&self, ledger: &Ledger<'_>) -> bool {
+        self.recall.is_some() || !ledger.has_budget()
+    }
+}
+
 /// A way to choose what to score.
 pub trait Method: Send + Sync {
     /// Its name in tables: `adacur+`, `posterior`.
@@ -90,13 +98,15 @@ pub(crate) fn run_rounds(
     ledger: &mut Ledger<'_>,
 ) -> Result<Outcome> {
     let anytime = Schedule::anytime();
-    // Even batches need a budget to be cut from, and a target wants many chances to stop.
-    let schedule = if goal.recall.is_some() || !ledger.has_budget() { &anytime } else { schedule };
+    let schedule = if goal.wants_small_batches(ledger) { &anytime } else { schedule };
     let mut sizes = schedule.sizes(ledger.remaining()).into_iter();
     while ledger.is_open() {
         ledger.check_cancelled()?;
-        // Cached pairs leave budget over at the end of the schedule.
-        let size = sizes.next().unwrap_or(ledger.remaining());
+        let size = sizes.next().unwrap_or_else(|| {
+            // Cached pairs leave budget over at the end of the schedule, which is spent by another one.
+            sizes = schedule.sizes(ledger.remaining()).into_iter();
+            sizes.next().unwrap_or(ledger.remaining())
+        });
         let chosen = policy.choose(size, ledger)?;
         if ledger.pay(&chosen)?.is_empty() {
             break;

@@ -38,7 +38,7 @@ pub use summary::{IndexSummary, PlaneSummary};
 pub use write::{Provenance, TextSource};
 
 /// Kind and version of the artefact.
-const INDEX_KIND: ArtefactKind = ArtefactKind { name: "index", version: 2 };
+const INDEX_KIND: ArtefactKind = ArtefactKind { name: "index", version: 3 };
 const ITEM_IDS_FILE: &str = "items.ids";
 const ENCODER_FILE: &str = "query-encoder.bin";
 /// Name of the id list among the manifest's digests.

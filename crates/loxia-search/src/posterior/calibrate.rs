@@ -1,8 +1,8 @@
 //! Calibration of the recall estimate on held-out anchor rows.
 //!
-//! Three fifths of the anchors are held out in turn, searched by a model of the others with small
-//! batches, and after each batch the raw estimate is set beside the true recall. For each of some k
-//! that gives
+//! Three fifths of the anchors are held out in turn and searched by a model of the others, with small batches
+//! as for a target and with budgets in even rounds; after each batch the raw estimate is set beside the true
+//! recall. For each of some k that gives
 //! - a curve from the raw estimate and the cost to recall (`curve`), at the variance factor that fits best;
 //! - intervals around the estimate that together hold 90 % of the true recalls (`intervals`);
 //! - for each target, the estimate at which stopping reached it on average, by one standard error:
@@ -14,7 +14,7 @@
 
 use loxia_core::{Cancel, Cost, RecallEstimate, Stop};
 
-use super::curve::{Curve, Moment};
+use super::curve::{Curve, Known, Moment};
 use super::estimate::{Outlook, raw_recall};
 use super::intervals::Intervals;
 use super::rounds::Rounds;
@@ -33,6 +33,9 @@ const HELD_FOLDS: usize = 3;
 /// Held-out rows of a fold, and what each may cost.
 const ROWS: usize = 100;
 const BUDGET: usize = 500;
+/// Budgets spent in even rounds, of which each held-out row takes every other one: what is known of them from
+/// their half on is, taken together, known of all costs.
+const EVEN_BUDGETS: [usize; 4] = [50, 100, 200, 400];
 /// With fewer held-out rows an interval would mean nothing.
 const LEAST_ROWS: usize = 10;
 /// Targets for which a stopping point is kept.
@@ -61,9 +64,33 @@ struct TopCalibration {
 /// One moment of a held-out search.
 struct Checkpoint {
     cost: usize,
+    even: bool,
     truth: Vec<f64>,
     /// For each k, at each spread.
     raw: Vec<[f64; SPREADS.len()]>,
+}
+
+impl Checkpoint {
+    /// For the k and the spread at these places.
+    fn moment(&self, at: usize, which: usize) -> Moment {
+        let known = Known { raw: self.raw[at][which], cost: self.cost, even: self.even };
+        Moment { known, truth: self.truth[at] }
+    }
+}
+
+/// What held-out rows went through.
+#[derive(Default)]
+struct Paths {
+    /// One of each row, in small batches.
+    small: Vec<Vec<Checkpoint>>,
+    /// The second halves of budgets spent in even rounds.
+    even: Vec<Checkpoint>,
+}
+
+impl Paths {
+    fn checkpoints(&self) -> impl Iterator<Item = &Checkpoint> {
+        self.small.iter().flatten().chain(&self.even)
+    }
 }
 
 impl Calibration {
@@ -74,18 +101,23 @@ impl Calibration {
         work: &Work<'_>,
     ) -> Result<Option<Self>> {
         let tops: Vec<usize> = TOPS.into_iter().filter(|&k| k < anchors.items()).collect();
-        let mut paths = Vec::new();
+        let mut paths = Paths::default();
         for fold in 0..HELD_FOLDS {
             if let Some((kept, held)) = anchors.hold_out(fold, FOLDS, ROWS) {
                 work.step(FIT_STEPS)?;
                 let model = Posterior::fit(&kept, settings)?;
                 for query in 0..held.scores.rows() {
                     work.step(PATH_STEPS)?;
-                    paths.push(path(&model, &held, query, &tops)?);
+                    paths.small.push(path(&model, &held, query, &tops, &Schedule::anytime(), BUDGET)?);
+                    for budget in EVEN_BUDGETS.into_iter().skip(query % 2).step_by(2) {
+                        let path = path(&model, &held, query, &tops, &Schedule::default(), budget)?;
+                        let second_half = path.into_iter().filter(|seen| 2 * seen.cost > budget);
+                        paths.even.extend(second_half.map(|seen| Checkpoint { even: true, ..seen }));
+                    }
                 }
             }
         }
-        if paths.len() < LEAST_ROWS || tops.is_empty() {
+        if paths.small.len() < LEAST_ROWS || tops.is_empty() {
             return Ok(None);
         }
         let tops = tops.iter().enumerate().map(|(at, &k)| TopCalibration::fit(&paths, at, k));
@@ -114,11 +146,17 @@ impl Calibration {
         self.tops.iter().all(of_top) && self.tops.windows(2).all(|pair| pair[0].k < pair[1].k)
     }
 
-    /// The calibrated estimate.
-    pub(crate) fn estimate(&self, paid: &[f32], outlook: &Outlook, k: usize) -> Option<RecallEstimate> {
+    /// The calibrated estimate; `even` for a search that spends a budget in even rounds.
+    pub(crate) fn estimate(
+        &self,
+        paid: &[f32],
+        outlook: &Outlook,
+        k: usize,
+        even: bool,
+    ) -> Option<RecallEstimate> {
         let (k, top) = (k.max(1), self.nearest(k)?);
         let raw = raw_recall(paid, outlook, top.spread, k);
-        let mean = top.curve.recall(raw, paid.len(), k);
+        let mean = top.curve.recall(Known { raw, cost: paid.len(), even }, k);
         let (low, high) = top.intervals.around(mean, paid.len());
         Some(RecallEstimate { mean, low, high })
     }
@@ -141,17 +179,13 @@ impl Calibration {
 }
 
 impl TopCalibration {
-    fn fit(paths: &[Vec<Checkpoint>], at: usize, k: usize) -> Result<Self> {
+    fn fit(paths: &Paths, at: usize, k: usize) -> Result<Self> {
         let mut best: Option<(f64, usize, Curve)> = None;
         for which in 0..SPREADS.len() {
-            let moment = |seen: &Checkpoint| Moment {
-                raw: seen.raw[at][which],
-                cost: seen.cost,
-                truth: seen.truth[at],
-            };
             // With less than half of k paid for, recall is hardly more than what was paid for.
-            let telling = paths.iter().flatten().filter(|seen| 2 * seen.cost >= k);
-            let (curve, deviance) = Curve::fit(&telling.map(moment).collect::<Vec<_>>(), k)?;
+            let telling = paths.checkpoints().filter(|seen| 2 * seen.cost >= k);
+            let moments: Vec<Moment> = telling.map(|seen| seen.moment(at, which)).collect();
+            let (curve, deviance) = Curve::fit(&moments, k)?;
             if best.as_ref().is_none_or(|&(lowest, ..)| deviance < lowest) {
                 best = Some((deviance, which, curve));
             }
@@ -160,11 +194,14 @@ impl TopCalibration {
             Some((_, which, curve)) => (which, curve),
             None => (0, Curve::fit(&[], k)?.0),
         };
-        let calibrated =
-            |seen: &Checkpoint| (seen.cost, curve.recall(seen.raw[at][which], seen.cost, k), seen.truth[at]);
-        let intervals =
-            Intervals::fit(&paths.iter().flatten().map(calibrated).collect::<Vec<_>>(), paths.len());
+        let calibrated = |seen: &Checkpoint| {
+            let Moment { known, truth } = seen.moment(at, which);
+            (seen.cost, curve.recall(known, k), truth)
+        };
+        let moments: Vec<(usize, f64, f64)> = paths.checkpoints().map(calibrated).collect();
+        let intervals = Intervals::fit(&moments, paths.small.len());
         let estimates: Vec<Vec<(f64, f64)>> = paths
+            .small
             .iter()
             .map(|path| path.iter().map(calibrated).map(|(_, estimate, truth)| (estimate, truth)).collect())
             .collect();
@@ -196,7 +233,14 @@ impl TopCalibration {
 }
 
 /// Searches a held-out row, looking after each batch.
-fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Result<Vec<Checkpoint>> {
+fn path(
+    model: &Posterior,
+    rows: &QueryRows,
+    query: usize,
+    tops: &[usize],
+    schedule: &Schedule,
+    budget: usize,
+) -> Result<Vec<Checkpoint>> {
     let row = rows.scores.row(query);
     let number = query.to_string();
     let view = rows.view(query, &number);
@@ -207,13 +251,13 @@ fn path(model: &Posterior, rows: &QueryRows, query: usize, tops: &[usize]) -> Re
         Ok(Cost { pairs: items.len() as u64, ..Cost::default() })
     });
     let mut path = Vec::new();
-    for size in Schedule::anytime().sizes(BUDGET.min(row.len().saturating_sub(1))) {
+    for size in schedule.sizes(budget.min(row.len().saturating_sub(1))) {
         let chosen = rounds.choose(size, &ledger)?;
         ledger.pay(&chosen)?;
         let (paid, outlook) = rounds.outlook(&ledger)?;
         let raw = tops.iter().map(|&k| SPREADS.map(|spread| raw_recall(&paid, &outlook, spread, k)));
         let truth = recalls(&exact, ledger.evidence(), tops, row.len());
-        path.push(Checkpoint { cost: ledger.evidence().len(), truth, raw: raw.collect() });
+        path.push(Checkpoint { cost: ledger.evidence().len(), even: false, truth, raw: raw.collect() });
     }
     Ok(path)
 }

@@ -298,7 +298,7 @@ impl Policy for Rounds<'_> {
     fn estimate(&mut self, goal: &Goal, ledger: &Ledger<'_>) -> Result<Outcome> {
         let Some(calibration) = self.model.calibration.clone() else { return Ok(Outcome::default()) };
         let (paid, outlook) = self.outlook(ledger)?;
-        let recall = calibration.estimate(&paid, &outlook, goal.k);
+        let recall = calibration.estimate(&paid, &outlook, goal.k, !goal.wants_small_batches(ledger));
         let enough = goal.recall.and_then(|target| calibration.stop_at(target.get(), goal.k));
         let goal_reached = recall.zip(enough).is_some_and(|(recall, enough)| recall.mean >= enough);
         Ok(Outcome { recall, goal_reached })
