@@ -29,6 +29,12 @@ pub enum Activation {
     Identity,
 }
 
+// One loop for each function, so that each can be vectorised by the compiler.
+#[inline(always)]
+fn each(values: &mut [f32], function: impl Fn(f32) -> f32) {
+    values.iter_mut().for_each(|value| *value = function(*value));
+}
+
 impl Activation {
     /// All of them, for tests and listings.
     pub const ALL: [Activation; 8] = [
@@ -70,12 +76,16 @@ impl Activation {
         }
     }
 
+    /// The same as an 8-bit model does it.
+    pub(crate) fn apply_short(self, values: &mut [f32]) {
+        match self {
+            Activation::GeluErf => each(values, math::gelu_short),
+            other => other.apply_slice(values),
+        }
+    }
+
     /// Applies the function to every value, in place, with the portable kernel's bits.
     pub fn apply_slice(self, values: &mut [f32]) {
-        // One loop for each function, so that each can be vectorised by the compiler.
-        fn each(values: &mut [f32], function: impl Fn(f32) -> f32) {
-            values.iter_mut().for_each(|value| *value = function(*value));
-        }
         match self {
             Activation::GeluErf => each(values, math::gelu_erf),
             Activation::GeluTanh => each(values, math::gelu_tanh),

@@ -336,7 +336,7 @@ pub(crate) fn product(codes: &Codes, weights: &PackedInt8, activation: Activatio
                 *out = exact as f32 * (scale * panel.steps[lane]) + panel.bias[lane];
             }
         }
-        activation.apply_slice(out);
+        activation.apply_short(out);
     }
 }
 

@@ -15,6 +15,11 @@ use crate::kernels::{Attention, AttentionScratch};
 /// Vectors in a panel of keys or values; the last panel may have one.
 const VECTORS: usize = 2;
 
+/// Numbers in a cache line.
+const LINE: usize = 16;
+/// Most keys that are averaged: whatever is taken off all of them, scores differ by as much.
+const AVERAGED: usize = 32;
+
 /// Attention of some queries of one sequence.
 pub(in crate::kernels) struct AttendInPairs<'a> {
     pub(in crate::kernels) work: &'a Attention<'a>,
@@ -49,12 +54,28 @@ impl Task for AttendInPairs<'_> {
                     let query = work.queries.head(head).row(index * S::TILE_ROWS + row, work.width);
                     round(simd, query, halves);
                 }
+                ask_for_queries(simd, work, head, (index + 1) * S::TILE_ROWS);
                 let queries = bytemuck::cast_slice(rows);
                 for_rows!(
                     places.len(),
                     run_tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
                 );
             }
+        }
+    }
+}
+
+/// Asks for the queries of the tile from row `first` on, or behind the last one of the next head's first tile: they lie
+/// far apart, and each would be waited for.
+#[inline(always)]
+fn ask_for_queries<S: Simd>(simd: S, work: &Attention<'_>, head: usize, first: usize) {
+    let count = work.places.len();
+    let (head, first) = if first < count { (head, first) } else { (head + 1, 0) };
+    if head < work.heads {
+        let queries = work.queries.head(head);
+        for row in first..count.min(first + S::TILE_ROWS) {
+            let line = queries.row(row, work.width).chunks(LINE);
+            line.for_each(|values| simd.prefetch(values.as_ptr().cast()));
         }
     }
 }
@@ -264,14 +285,16 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
     simd.sum(sum)
 }
 
-/// The mean of a head's keys.
+/// The mean of a head's keys, or of some that stand for them.
 #[inline(always)]
 fn average_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, mean: &mut [f32]) {
-    let (keys, inverse) = (work.keys.head(head), simd.splat(1.0 / work.count as f32));
+    let step = work.count.div_ceil(AVERAGED);
+    let inverse = simd.splat(1.0 / work.count.div_ceil(step) as f32);
+    let keys = work.keys.head(head);
     for (index, mean) in mean.chunks_mut(S::LANES).enumerate() {
         let columns = keys.from(0, index * S::LANES);
         let mut sum = simd.splat(0.0);
-        for key in 0..work.count {
+        for key in (0..work.count).step_by(step) {
             sum = simd.add(sum, simd.read(columns.row(key, mean.len())));
         }
         simd.write(mean, simd.mul(sum, inverse));

@@ -146,6 +146,35 @@ impl Map for GeluErf {
     }
 }
 
+/// The same to 2e-4.
+#[derive(Clone, Copy)]
+pub(super) struct GeluShort;
+
+impl Map for GeluShort {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
+        self.of_all(simd, [x])[0]
+    }
+
+    #[inline(always)]
+    fn of_all<S: Simd, const N: usize>(self, simd: S, mut x: [S::Vector; N]) -> [S::Vector; N] {
+        let reach = simd.splat(math::PHI_SHORT_REACH);
+        let mut z = x;
+        let mut squares = x;
+        for (z, square) in z.iter_mut().zip(&mut squares) {
+            // The constants come first, so that NaN comes out of both.
+            *z = simd.min(reach, simd.max(simd.splat(-math::PHI_SHORT_REACH), *z));
+            *square = simd.mul(*z, *z);
+        }
+        let above = polynomials(simd, math::PHI_SHORT, squares);
+        for (index, x) in x.iter_mut().enumerate() {
+            let share = simd.mul_add(z[index], above[index], simd.splat(0.5));
+            *x = simd.mul(*x, simd.max(simd.splat(0.0), share));
+        }
+        x
+    }
+}
+
 #[derive(Clone, Copy)]
 struct GeluTanh;
 
@@ -185,7 +214,7 @@ impl Map for Relu {
 
 /// The values themselves.
 #[derive(Clone, Copy)]
-struct Same;
+pub(super) struct Same;
 
 impl Map for Same {
     #[inline(always)]
@@ -212,6 +241,29 @@ pub(super) fn with_map(activation: Activation, work: impl WithMap) {
         Activation::Tanh => work.run(Tanh),
         Activation::Sigmoid => work.run(Sigmoid),
         Activation::Identity => work.run(Same),
+    }
+}
+
+/// The same, of an 8-bit model, whose numbers are rounded to 8 bits afterwards.
+#[inline(always)]
+pub(super) fn with_short_map(activation: Activation, work: impl WithMap) {
+    match activation {
+        Activation::GeluErf => work.run(GeluShort),
+        other => with_map(other, work),
+    }
+}
+
+/// Applies an activation to `columns` of every row, as an 8-bit model does.
+#[inline(always)]
+pub(super) fn activate_short<S: Simd>(
+    simd: S,
+    activation: Activation,
+    data: &mut [f32],
+    row_width: usize,
+    columns: std::ops::Range<usize>,
+) {
+    if activation != Activation::Identity {
+        with_short_map(activation, Each { simd, data, row_width, columns });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Products in 8-bit integers: see [`crate::kernels::int8`] for what the numbers mean.
 
-use super::elementwise::activate;
-use super::tile::{Ahead, STEP, for_rows};
+use super::elementwise::{GeluShort, Map, Same, activate_short};
+use super::tile::{Ahead, STEP, for_rows, unrolled};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8, Reach};
@@ -196,16 +196,28 @@ pub(in crate::kernels) struct ProductInt8<'a> {
 impl Task for ProductInt8<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match S::PANEL_VECTORS {
-            2 => by_panels::<S, 2>(simd, self),
-            3 => by_panels::<S, 3>(simd, self),
-            vectors => unreachable!("no product for panels of {vectors} vectors"),
+        // The common one while sums are in registers, others afterwards.
+        match self.activation {
+            Activation::GeluErf => {
+                multiply(simd, GeluShort, ProductInt8 { activation: Activation::Identity, ..self })
+            }
+            _ => multiply(simd, Same, self),
         }
     }
 }
 
+/// `out = activation(map(input · W + b))`.
 #[inline(always)]
-fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
+fn multiply<S: Simd>(simd: S, map: impl Map, work: ProductInt8<'_>) {
+    match S::PANEL_VECTORS {
+        2 => by_panels::<S, _, 2>(simd, map, work),
+        3 => by_panels::<S, _, 3>(simd, map, work),
+        vectors => unreachable!("no product for panels of {vectors} vectors"),
+    }
+}
+
+#[inline(always)]
+fn by_panels<S: Simd, M: Map, const VECTORS: usize>(simd: S, map: M, work: ProductInt8<'_>) {
     let outputs = work.weights.outputs();
     let words = work.weights.words();
     let width = VECTORS * S::LANES;
@@ -229,8 +241,11 @@ fn by_panels<S: Simd, const VECTORS: usize>(simd: S, work: ProductInt8<'_>) {
                 scales: &work.codes.scales[row..row + rows],
                 zeros: &work.codes.zeros[row..row + rows],
             };
-            for_rows!(rows, run_tile::<S, VECTORS>(simd, codes, panel, ahead, columns.clone(), outputs, out));
-            activate(simd, work.activation, out, outputs, columns.clone());
+            for_rows!(
+                rows,
+                run_tile::<S, VECTORS>(simd, map, codes, panel, ahead, columns.clone(), outputs, out)
+            );
+            activate_short(simd, work.activation, out, outputs, columns.clone());
             row += rows;
         }
         index += 1;
@@ -257,7 +272,8 @@ struct TileCodes<'a> {
 }
 
 /// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
-struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
+struct Tile<'a, M, const ROWS: usize, const VECTORS: usize> {
+    map: M,
     codes: TileCodes<'a>,
     panel: PanelInt8<'a>,
     /// Of the panel that comes next, if the fold is 1.
@@ -268,8 +284,10 @@ struct Tile<'a, const ROWS: usize, const VECTORS: usize> {
 }
 
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the fields of the task that it makes")]
 fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
+    map: impl Map,
     codes: TileCodes<'_>,
     panel: PanelInt8<'_>,
     ahead: Ahead,
@@ -277,23 +295,61 @@ fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
     outputs: usize,
     out: &mut [f32],
 ) {
-    simd.run(Tile::<ROWS, VECTORS> { codes, panel, ahead, columns, outputs, out });
+    simd.run(Tile::<_, ROWS, VECTORS> { map, codes, panel, ahead, columns, outputs, out });
 }
 
-impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
+impl<M: Map, const ROWS: usize, const VECTORS: usize> Task for Tile<'_, M, ROWS, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Tile { codes, panel, mut ahead, columns, outputs, out } = self;
+        let Tile { map, codes, panel, mut ahead, columns, outputs, out } = self;
         let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words, || ahead.step(simd));
+        if columns.len() == VECTORS * S::LANES {
+            return write_whole(simd, map, &sums, codes, panel, outputs, &mut out[columns.start..]);
+        }
         for (row, sums) in sums.iter().enumerate() {
             let right = &mut out[row * outputs..][columns.clone()];
             let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));
             for (vector, &sum) in sums.iter().enumerate() {
-                let result = meaning(simd, sum, coding, panel, vector);
+                let result = map.of(simd, meaning(simd, sum, coding, panel, vector));
                 simd.write(right.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
             }
         }
     }
+}
+
+/// Writes what `map` makes of what sums mean to rows of whole vectors, `outputs` apart. Short and without a branch, so that the sums stay in
+/// registers: written down and read again they took a thirtieth of a product of 384 inputs.
+#[inline(always)]
+fn write_whole<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    map: impl Map,
+    sums: &[[S::Ints; VECTORS]; ROWS],
+    codes: TileCodes<'_>,
+    panel: PanelInt8<'_>,
+    outputs: usize,
+    out: &mut [f32],
+) {
+    let (scales, zeros) = (&codes.scales[..ROWS], &codes.zeros[..ROWS]);
+    let width = VECTORS * S::LANES;
+    let panel = PanelInt8 {
+        sums: &panel.sums[..width],
+        steps: &panel.steps[..width],
+        bias: &panel.bias[..width],
+        ..panel
+    };
+    assert!(out.len() >= (ROWS - 1) * outputs + VECTORS * S::LANES, "a tile ends within a vector");
+    let out = out.as_mut_ptr();
+    unrolled!(row < ROWS, {
+        let coding = (simd.splat(scales[row]), simd.splat_ints(zeros[row]));
+        let mut results = [simd.splat(0.0); VECTORS];
+        for (vector, result) in results.iter_mut().enumerate() {
+            *result = meaning(simd, sums[row][vector], coding, panel, vector);
+        }
+        for (vector, result) in map.of_all(simd, results).into_iter().enumerate() {
+            // SAFETY: row < ROWS and vector < VECTORS: by the assertion there is room for the last such vector.
+            unsafe { simd.store(out.add(row * outputs + vector * S::LANES), result) };
+        }
+    });
 }
 
 /// What sums of a row mean in a vector of a panel's outputs, given the row's scale and zero point.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::elementwise::{Map, WithMap, with_map};
+use super::elementwise::{Map, WithMap, with_short_map};
 use super::int8::{meaning, prefetch_share};
 use super::{Simd, Task};
 use crate::Activation;
@@ -68,7 +68,7 @@ impl<U: MatrixUnit> Task for ProductByMatrix<'_, U> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         match PANEL / S::LANES {
-            3 => with_map(self.activation, With::<S, U, 3> { simd, work: self }),
+            3 => with_short_map(self.activation, With::<S, U, 3> { simd, work: self }),
             vectors => unreachable!("no panels of {vectors} vectors with a matrix unit"),
         }
     }

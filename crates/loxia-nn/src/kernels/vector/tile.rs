@@ -112,3 +112,21 @@ macro_rules! for_rows {
     };
 }
 pub(super) use for_rows;
+
+/// Repeats for 0, 1 and so on below a constant that is at most 8, where a loop would not be unrolled and so its arrays not
+/// be kept in registers.
+macro_rules! unrolled {
+    ($index:ident < $count:ident, $body:block) => {
+        unrolled!(@ $index, $count, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@ $index:ident, $count:ident, $body:block, $($value:literal)*) => {
+        const { assert!($count <= 8) };
+        $(
+            if $value < $count {
+                let $index: usize = $value;
+                $body
+            }
+        )*
+    };
+}
+pub(super) use unrolled;
