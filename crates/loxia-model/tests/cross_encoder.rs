@@ -170,6 +170,7 @@ fn costs_are_counted_and_cancelling_stops() {
 #[test]
 fn weights_kept_in_8_bits_score_as_those_quantised_at_load() {
     let scratch = tempfile::tempdir().unwrap();
+    let mut errors = vec![[0.0; 2]; Kernel::available().len()];
     for family in FAMILIES {
         let (source, target) = (fixture(&format!("models/{family}-odd")), scratch.path().join(family));
         let save = SaveOptions { weights: StoredWeights::Int8, ..SaveOptions::default() };
@@ -177,12 +178,11 @@ fn weights_kept_in_8_bits_score_as_those_quantised_at_load() {
             .unwrap();
         assert!(inspect(&ModelSpec::from(target.as_path()), &ModelOptions::default()).is_ok());
         let options = |kernel, precision| ModelOptions { kernel, precision, ..ModelOptions::default() };
-        for kernel in Kernel::available() {
+        for (kernel, errors) in Kernel::available().into_iter().zip(&mut errors) {
             let int8 = options(Some(kernel), Some(Precision::Int8));
             let (at_load, kept) = (open(&source, &int8).unwrap(), open(&target, &int8).unwrap());
             let exact = open(&source, &options(Some(kernel), None)).unwrap();
             let narrow = matches!(kernel, Kernel::Avx2 | Kernel::Avx512);
-            let mut errors = [0.0; 2];
             for (query, item, _) in golden(&source) {
                 let [at_load, kept, exact] =
                     [&at_load, &kept, &exact].map(|model| score(model, &query, &item));
@@ -191,10 +191,14 @@ fn weights_kept_in_8_bits_score_as_those_quantised_at_load() {
                 // The same codes where a kernel uses all 8 bits, but for the rounding of their steps.
                 assert!(narrow || (at_load - kept).abs() < 1e-5, "{family} {kernel}: {at_load} {kept}");
             }
-            // Others round once more, and must not lose much by it.
-            assert!(errors[1] < 2.0 * errors[0] + 0.1, "{family} {kernel}: {errors:?}");
         }
         assert!(open(&target, &options(None, None)).is_ok());
+    }
+    // Narrow kernels round such codes once more, to 7 bits. Half of the codes are odd and move by a whole
+    // step, so weights are off by a third more than when rounded once; the scores of one small model are too
+    // few to see that, those of all of them are not.
+    for (kernel, [at_load, kept]) in Kernel::available().into_iter().zip(errors) {
+        assert!(kept < 1.6 * at_load, "{kernel}: {at_load} {kept}");
     }
 }
 
