@@ -1,5 +1,6 @@
 //! Running many token sequences through an encoder: sorted, batched, in bounded memory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loxia_core::Cancel;
@@ -103,7 +104,8 @@ impl Engine {
     /// `finish` makes of a batch, the same number of values for each sequence, goes to `store` sequence by
     /// sequence; batches come in any order.
     ///
-    /// As long as there is a batch for each thread, each takes one by itself; what is left over is shared.
+    /// Threads take batches in turn, each by itself; the last ones are laid out so that threads that find none any more
+    /// can help.
     pub(crate) fn run(
         &self,
         sequences: &[TokenSequence],
@@ -116,19 +118,32 @@ impl Engine {
         let threads = rayon::current_num_threads();
         let plans = plan_batches(&lengths, self.budget_for(lengths.iter().sum(), threads));
         let store = Mutex::new(store);
-        let run_one = |plan: &Vec<usize>, alone: bool| {
+        let run_one = |plan: &[usize], among: usize| {
             cancel.check()?;
-            let values = self.run_batch(sequences, plan, &rows, &finish, alone)?;
+            let values = self.run_batch(sequences, plan, &rows, &finish, among)?;
             // A panic elsewhere ends the whole run: what it left half done is not looked at again.
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
             let of_each = values.chunks_exact(values.len() / plan.len());
             plan.iter().zip(of_each).for_each(|(&sequence, values)| (*store)(sequence, values));
             Ok(())
         };
-        let even = if threads == 1 { 0 } else { plans.len() / threads * threads };
-        let (for_each, shared) = plans.split_at(even);
-        for_each.par_iter().with_max_len(1).try_for_each(|plan| run_one(plan, true))?;
-        shared.iter().try_for_each(|plan| run_one(plan, false))
+        if threads == 1 || plans.len() <= 1 {
+            return plans.iter().try_for_each(|plan| run_one(plan, threads));
+        }
+        let last = plans.len().min(threads);
+        let next = AtomicUsize::new(0);
+        let in_turn = || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(plan) = plans.get(index) else { return Ok(()) };
+                let among = if index + last < plans.len() { 1 } else { threads.div_ceil(last).max(2) };
+                if let Err(error) = run_one(plan, among) {
+                    next.store(plans.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        };
+        (0..threads).into_par_iter().with_max_len(1).try_for_each(|_| in_turn())
     }
 
     /// Tokens in a batch: fewer where that gives every thread some batches of its own.
@@ -145,7 +160,7 @@ impl Engine {
         plan: &[usize],
         rows: &impl Fn(&TokenSequence, &mut Vec<u32>),
         finish: &impl Fn(&[&[f32]]) -> Result<Vec<f32>>,
-        alone: bool,
+        among: usize,
     ) -> Result<Vec<f32>> {
         let hidden = self.hidden();
         let mut batch = PackedBatch::new();
@@ -168,11 +183,7 @@ impl Engine {
             ends.push(wanted.len());
         }
         let mut states = vec![0.0; wanted.len() * hidden];
-        if alone {
-            self.backend.forward_alone(&batch, &wanted, &mut states)?;
-        } else {
-            self.backend.forward(&batch, &wanted, &mut states)?;
-        }
+        self.backend.forward_among(among, &batch, &wanted, &mut states)?;
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let parts: Vec<&[f32]> =
             starts.zip(&ends).map(|(start, &end)| &states[start * hidden..end * hidden]).collect();

@@ -11,8 +11,10 @@ pub trait EncoderBackend: Send + Sync {
     /// `out`, `[rows.len()][hidden]`.
     fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()>;
 
-    /// The same without sharing work among threads, for callers that compute several batches at once.
-    fn forward_alone(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+    /// The same laid out for `threads` threads, for callers that compute several batches at once: the calling one, and
+    /// others of its pool that have nothing else to do.
+    fn forward_among(&self, threads: usize, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        let _ = threads;
         self.forward(batch, rows, out)
     }
 

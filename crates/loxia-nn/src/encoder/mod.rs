@@ -218,8 +218,8 @@ impl EncoderBackend for CpuEncoder {
         self.forward_with(batch, rows, out, None, rayon::current_num_threads())
     }
 
-    fn forward_alone(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
-        self.forward_with(batch, rows, out, None, 1)
+    fn forward_among(&self, threads: usize, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+        self.forward_with(batch, rows, out, None, threads.max(1))
     }
 
     fn shape(&self) -> &EncoderShape {
