@@ -12,7 +12,7 @@ const ROWS: usize = 4;
 /// With three the running sums, vectors and rows would not all fit the sixteen registers.
 const VECTORS: usize = 2;
 /// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 6144;
 const LINE: usize = 64;
 /// Vectors of a row in one turn of the inner loop: enough that it does not matter where the loop lies in memory.
 const STEP: usize = 4;
@@ -50,13 +50,12 @@ impl Stored for f32 {
     }
 }
 
-/// Asks for values that will be read soon.
+/// Asks for the lines of memory that hold `bytes` from `start` on. They need not be anyone's: nothing is read.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn fetch<T>(values: &[T]) {
-    for offset in (0..size_of_val(values)).step_by(LINE) {
-        // SAFETY: the offset lies within the values.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().add(offset)) };
+fn fetch<T>(start: *const T, bytes: usize) {
+    for offset in (0..bytes).step_by(LINE) {
+        _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(offset));
     }
 }
 
@@ -66,11 +65,10 @@ fn fetch<T>(values: &[T]) {
 pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
     let width = x.len();
     for (tile, sums) in out.chunks_mut(ROWS).enumerate() {
-        let ahead = (tile * ROWS * width + AHEAD / size_of::<T>()).min(rows.len());
-        fetch(&rows[ahead..(ahead + ROWS * width).min(rows.len())]);
         let (first, last) = (tile * ROWS, sums.len() - 1);
         let row = |i: usize| &rows[(first + i.min(last)) * width..][..width];
-        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x]);
+        let soon = row(0).as_ptr().wrapping_byte_add(AHEAD);
+        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], Some(soon));
         sums.copy_from_slice(&results[..=last]);
     }
 }
@@ -79,11 +77,22 @@ pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
     let width = x.len();
-    for (named, sums) in named.chunks(ROWS).zip(out.chunks_mut(ROWS)) {
-        let last = named.len() - 1;
-        let row = |i: usize| &rows[named[i.min(last)] as usize * width..][..width];
-        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x]);
+    for (tile, (names, sums)) in named.chunks(ROWS).zip(out.chunks_mut(ROWS)).enumerate() {
+        let last = names.len() - 1;
+        let row = |i: usize| &rows[names[i.min(last)] as usize * width..][..width];
+        fetch_tile(rows, named, tile + 1, width);
+        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], None);
         sums.copy_from_slice(&results[..=last]);
+    }
+}
+
+/// Asks for the rows of a tile of named ones: they come from anywhere.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn fetch_tile<T>(rows: &[T], named: &[u32], tile: usize, width: usize) {
+    for &name in named.iter().skip(tile * ROWS).take(ROWS) {
+        let row = &rows[name as usize * width..][..width];
+        fetch(row.as_ptr(), size_of_val(row));
     }
 }
 
@@ -101,14 +110,11 @@ pub(super) fn cross_dots<T: Stored>(
         let last_name = names.len() - 1;
         let row = |i: usize| &rows[names[i.min(last_name)] as usize * width..][..width];
         let four = [row(0), row(1), row(2), row(3)];
-        // The next ones come from anywhere, and there is time to fetch them.
-        for &name in named.iter().skip((tile + 1) * ROWS).take(ROWS) {
-            fetch(&rows[name as usize * width..][..width]);
-        }
+        fetch_tile(rows, named, tile + 1, width);
         for first in (0..count).step_by(VECTORS) {
             let last = (count - first).min(VECTORS) - 1;
             let vector = |i: usize| &vectors[(first + i.min(last)) * width..][..width];
-            let results = tile_dots(four, [vector(0), vector(1)]);
+            let results = tile_dots(four, [vector(0), vector(1)], None);
             for (i, results) in results.iter().take(last + 1).enumerate() {
                 let target = &mut out[(first + i) * named.len() + tile * ROWS..][..=last_name];
                 target.copy_from_slice(&results[..=last_name]);
@@ -117,17 +123,26 @@ pub(super) fn cross_dots<T: Stored>(
     }
 }
 
-/// Dot products of four rows with some vectors.
+/// Dot products of four rows with some vectors. Memory from `soon` on is asked for meanwhile, as evenly as the rows are
+/// read and in its order: a burst would be more than a processor can wait for, and only a sequence wakes its own fetching.
 // Iterators with closures would not be compiled with the features.
 #[allow(clippy::needless_range_loop)]
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn tile_dots<T: Stored, const V: usize>(rows: [&[T]; ROWS], vectors: [&[f32]; V]) -> [[f32; ROWS]; V] {
+fn tile_dots<T: Stored, const V: usize>(
+    rows: [&[T]; ROWS],
+    vectors: [&[f32]; V],
+    soon: Option<*const T>,
+) -> [[f32; ROWS]; V] {
     let width = rows[0].len();
     let whole = width - width % LANES;
     let mut sums = [[_mm256_setzero_ps(); ROWS]; V];
     let stepped = whole - whole % (STEP * LANES);
     for first in (0..stepped).step_by(STEP * LANES) {
+        if let Some(soon) = soon {
+            let step = ROWS * STEP * LANES * size_of::<T>();
+            fetch(soon.wrapping_add(first * ROWS), step);
+        }
         for step in 0..STEP {
             // SAFETY: all rows and vectors are as wide, and this is a whole step below their width.
             unsafe { add_step(first + step * LANES, rows, vectors, &mut sums) };
