@@ -13,7 +13,13 @@ pub trait EncoderBackend: Send + Sync {
 
     /// The same laid out for `threads` threads, for callers that compute several batches at once: the calling one, and
     /// others of its pool that have nothing else to do.
-    fn forward_among(&self, threads: usize, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+    fn forward_among(
+        &self,
+        threads: usize,
+        batch: &PackedBatch,
+        rows: &[u32],
+        out: &mut [f32],
+    ) -> Result<()> {
         let _ = threads;
         self.forward(batch, rows, out)
     }

@@ -1,20 +1,22 @@
 //! Attention of some rows of a packed batch.
 
 use super::layer::Run;
-use crate::kernels::{Attention, AttentionScratch, DistanceBias, Heads};
+use crate::kernels::{Attention, AttentionScratch, DistanceBias, NewRows, Rows, SLOTS, Shelf};
 use crate::profile::timed;
 use crate::{AttentionPattern, PackedBatch, Work};
 
 /// Rows of one sequence whose attention is computed together.
 struct Part {
-    /// First token of the sequence, and how many it has.
+    /// First token of the sequence, its first slot on the shelf, and how many tokens it has.
     start: usize,
+    slot: usize,
     keys: usize,
     /// These rows, among all wanted ones.
     rows: std::ops::Range<usize>,
 }
 
 /// Which tokens attend, and in which pieces.
+#[derive(Default)]
 pub(super) struct AttentionPlan {
     parts: Vec<Part>,
     /// Place of each row in its sequence.
@@ -22,8 +24,8 @@ pub(super) struct AttentionPlan {
 }
 
 impl AttentionPlan {
-    /// For these tokens of a batch, in this order.
-    pub(super) fn new(batch: &PackedBatch, tokens: impl Iterator<Item = u32>) -> Self {
+    /// For these tokens of a batch, in this order, given the first slot of each sequence.
+    pub(super) fn new(batch: &PackedBatch, slots: &[usize], tokens: impl Iterator<Item = u32>) -> Self {
         let mut parts: Vec<Part> = Vec::new();
         let mut places = Vec::new();
         for (row, token) in tokens.enumerate() {
@@ -31,8 +33,9 @@ impl AttentionPlan {
             let in_last =
                 parts.last().is_some_and(|part| (part.start..part.start + part.keys).contains(&token));
             if !in_last {
-                let range = batch.range(batch.sequence_of(token));
-                parts.push(Part { start: range.start, keys: range.len(), rows: row..row });
+                let sequence = batch.sequence_of(token);
+                let (range, slot) = (batch.range(sequence), slots[sequence]);
+                parts.push(Part { start: range.start, slot, keys: range.len(), rows: row..row });
             }
             if let Some(part) = parts.last_mut() {
                 part.rows.end = row + 1;
@@ -47,13 +50,31 @@ impl AttentionPlan {
         self.places.len()
     }
 
-    /// Attends: `queries` has a row for each wanted token, `keys` and `values` for each of the batch.
+    /// The rows of each sequence as they go on the shelf, with the sequence's first slot, one head of them: `keys` and
+    /// `values` have a row for each of these tokens, which must be neighbours.
+    pub(super) fn new_rows<'a>(
+        &self,
+        keys: Rows<'a>,
+        values: Rows<'a>,
+        width: usize,
+    ) -> impl Iterator<Item = (usize, NewRows<'a>)> {
+        self.parts.iter().map(move |part| {
+            let first = self.places[part.rows.start] as usize;
+            let (keys, values) = (keys.from(part.rows.start, 0), values.from(part.rows.start, 0));
+            let (end, count) = (first + part.rows.len(), part.keys);
+            (part.slot, NewRows { keys, values, width, first, end, count })
+        })
+    }
+
+    /// Attends: `queries` has a row for each wanted token, `kept` is what the shelf holds, head by head.
+    #[expect(clippy::too_many_arguments, reason = "what a layer's attention needs, each once")]
     pub(super) fn run(
         &self,
         run: Run<'_>,
         pattern: AttentionPattern,
         bias: Option<&DistanceBias>,
-        [queries, keys, values]: [Heads<'_>; 3],
+        queries: Rows<'_>,
+        (shelf, kept): (Shelf, &[&[f32]]),
         scratch: &mut AttentionScratch,
         out: &mut [f32],
     ) {
@@ -63,13 +84,12 @@ impl AttentionPlan {
         for part in &self.parts {
             let (out, behind) = rest.split_at_mut(part.rows.len() * hidden);
             let work = Attention {
-                queries: queries.from(part.rows.start),
+                queries: queries.from(part.rows.start, 0),
                 places: &self.places[part.rows.clone()],
-                keys: keys.from(part.start),
-                values: values.from(part.start),
+                kept,
+                shelf,
+                first: part.slot,
                 count: part.keys,
-                heads: run.shape.heads,
-                width: run.shape.head_width(),
                 bias,
                 precision: run.precision,
             };
@@ -77,4 +97,16 @@ impl AttentionPlan {
             rest = behind;
         }
     }
+}
+
+/// The first slot of each sequence, and how many slots there are.
+pub(super) fn lay_out_slots(batch: &PackedBatch) -> (Vec<usize>, usize) {
+    let mut end = 0;
+    let of_sequence = |sequence| {
+        let first = end;
+        end += batch.range(sequence).len().next_multiple_of(SLOTS);
+        first
+    };
+    let firsts = (0..batch.sequences()).map(of_sequence).collect();
+    (firsts, end)
 }

@@ -218,7 +218,13 @@ impl EncoderBackend for CpuEncoder {
         self.forward_with(batch, rows, out, None, rayon::current_num_threads())
     }
 
-    fn forward_among(&self, threads: usize, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
+    fn forward_among(
+        &self,
+        threads: usize,
+        batch: &PackedBatch,
+        rows: &[u32],
+        out: &mut [f32],
+    ) -> Result<()> {
         self.forward_with(batch, rows, out, None, threads.max(1))
     }
 

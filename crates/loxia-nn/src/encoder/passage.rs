@@ -14,11 +14,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 
-use super::attend::AttentionPlan;
+use super::attend::{AttentionPlan, lay_out_slots};
 use super::layer::{BlockScratch, Run};
 use super::{BatchScratch, CpuEncoder};
 use crate::PackedBatch;
-use crate::kernels::{Heads, Rows};
+use crate::kernels::{PIECE, Rows, Shelf};
 use crate::memory::Buffer;
 use crate::profile::{Work, timed};
 
@@ -37,9 +37,12 @@ pub(super) struct Passage<'a> {
     run: Run<'a>,
     batch: &'a PackedBatch,
     blocks: Vec<Mutex<Block<'a>>>,
-    /// Keys, then values of all tokens, `[heads][tokens][width]` each, for attention reads head by head: of even and
-    /// of odd stages.
-    keys_values: [RwLock<&'a mut [f32]>; 2],
+    /// The first slot of each sequence on the shelf.
+    slots: Vec<usize>,
+    shelf: Shelf,
+    /// What is on the shelf, head by head, as attention reads it and so that threads seldom meet: of even and of odd
+    /// stages.
+    kept: [Vec<RwLock<&'a mut [f32]>>; 2],
     /// Which tasks are claimed: stage times number of blocks, plus block.
     claimed: Vec<AtomicBool>,
     /// Blocks that have done what others need of each stage.
@@ -53,8 +56,9 @@ struct Block<'a> {
     states: &'a mut [f32],
     /// Queries for the layer that comes next: of all tokens; of the wanted ones before the last.
     queries: &'a mut [f32],
-    /// Which rows attend: all, then the wanted ones.
+    /// Attention of all rows, and of the wanted ones in the last layer.
     attention: AttentionPlan,
+    last_attention: AttentionPlan,
     /// Wanted tokens and their places in the output, in the order of the tokens.
     wanted: Vec<(u32, usize)>,
     /// Last states of the wanted tokens, each once.
@@ -74,21 +78,30 @@ impl<'a> Passage<'a> {
         let BatchScratch { states, queries, keys_values } = scratch;
         let (mut states, mut queries) = (states.sized(tokens * hidden), queries.sized(tokens * hidden));
         let ends = if run.threads == 1 { whole_sequences(batch) } else { block_ends(tokens, run.threads) };
+        let ends = between_pieces(batch, ends);
+        let (slots, count) = lay_out_slots(batch);
         let mut blocks: Vec<Block<'_>> = Vec::with_capacity(ends.len());
         for &end in &ends {
             let tokens = blocks.last().map_or(0, |block| block.tokens.end)..end;
-            let attention = AttentionPlan::new(batch, tokens.clone().map(|token| token as u32));
+            let attention = AttentionPlan::new(batch, &slots, tokens.clone().map(|token| token as u32));
             let own = tokens.len() * hidden;
             let (states, queries) = (states.split_off_mut(..own), queries.split_off_mut(..own));
             let (Some(states), Some(queries)) = (states, queries) else { break };
-            blocks.push(Block { tokens, states, queries, attention, wanted: Vec::new(), out: Vec::new() });
+            let (last_attention, wanted, out) = (AttentionPlan::default(), Vec::new(), Vec::new());
+            blocks.push(Block { tokens, states, queries, attention, last_attention, wanted, out });
         }
         for (place, row) in rows.enumerate() {
             let block = ends.partition_point(|&end| end <= row as usize);
             blocks[block].wanted.push((row, place));
         }
         blocks.iter_mut().for_each(|block| block.wanted.sort_unstable());
-        let keys_values = keys_values.each_mut().map(|part| RwLock::new(part.sized(tokens * 2 * hidden)));
+        let keeping = run.isa.keeping(run.precision);
+        let shelf = Shelf { keeping, slots: count, width: run.shape.head_width() };
+        let of_head = shelf.of_head();
+        let kept = keys_values.each_mut().map(|buffer| {
+            let heads = buffer.sized(run.shape.heads * of_head).chunks_exact_mut(of_head);
+            heads.map(RwLock::new).collect()
+        });
         let stages = encoder.layers.len() + 1;
         Passage {
             encoder,
@@ -96,7 +109,9 @@ impl<'a> Passage<'a> {
             batch,
             claimed: (0..stages * blocks.len()).map(|_| AtomicBool::new(false)).collect(),
             blocks: blocks.into_iter().map(Mutex::new).collect(),
-            keys_values,
+            slots,
+            shelf,
+            kept,
             ended: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
@@ -199,7 +214,7 @@ impl<'a> Passage<'a> {
         tokens.dedup();
         let states = tokens.iter().map(|&token| &block.states[(token as usize - first) * hidden..][..hidden]);
         block.out = states.flatten().copied().collect();
-        block.attention = AttentionPlan::new(self.batch, tokens.into_iter());
+        block.last_attention = AttentionPlan::new(self.batch, &self.slots, tokens.into_iter());
     }
 
     /// Keys and values of a block for a layer, then its queries.
@@ -216,10 +231,7 @@ impl<'a> Passage<'a> {
         let projected = projected.sized(rows * 2 * hidden);
         let operand = run.operand(block.states, &weights.keys_values, codes);
         run.project(operand, &weights.keys_values, projected);
-        let width = run.shape.head_width();
-        let mut shared = soon_free(&self.keys_values[layer % 2]);
-        spread_heads(projected, 2 * hidden, width, block.tokens.start, &mut shared);
-        drop(shared);
+        timed(run.profile, Work::Attention, || self.keep(layer, block, projected));
         drop(ended);
         if layer + 1 < self.encoder.layers.len() {
             run.project(operand, &weights.queries, block.queries);
@@ -229,33 +241,35 @@ impl<'a> Passage<'a> {
         }
     }
 
+    /// Puts a block's keys and values, side by side in `projected`, on the shelf.
+    fn keep(&self, layer: usize, block: &Block<'_>, projected: &[f32]) {
+        let (hidden, width) = (self.run.shape.hidden, self.run.shape.head_width());
+        let heads = &self.kept[layer % 2];
+        // Threads come here at about the same time: each begins with another head.
+        let home = block.tokens.start * heads.len() / self.batch.tokens();
+        for head in (home..heads.len()).chain(0..home) {
+            let rows = Rows { values: projected, stride: 2 * hidden };
+            let (keys, values) = (rows.from(0, head * width), rows.from(0, hidden + head * width));
+            let mut kept = soon_free(&heads[head]);
+            for (slot, rows) in block.attention.new_rows(keys, values, width) {
+                self.run.isa.keep(rows, self.shelf, slot, &mut kept);
+            }
+        }
+    }
+
     /// Attention of a block's rows in a layer, into the scratch memory.
     fn attend(&self, layer: usize, block: &Block<'_>, scratch: &mut BlockScratch) {
-        let (hidden, width, plan) = (self.run.shape.hidden, self.run.shape.head_width(), &block.attention);
-        let shared = self.keys_values[layer % 2].read().unwrap_or_else(PoisonError::into_inner);
-        let (keys, values) = shared.split_at(shared.len() / 2);
-        let queries = Heads::of_columns(Rows { values: &*block.queries, stride: hidden }, width);
-        let [keys, values] = [keys, values].map(|part| Heads::in_turn(part, self.batch.tokens(), width));
-        let parts = [queries, keys, values];
+        let hidden = self.run.shape.hidden;
+        let last = layer + 1 == self.encoder.layers.len();
+        let plan = if last { &block.last_attention } else { &block.attention };
+        let heads = self.kept[layer % 2].iter();
+        let heads: Vec<_> = heads.map(|head| head.read().unwrap_or_else(PoisonError::into_inner)).collect();
+        let heads: Vec<&[f32]> = heads.iter().map(|head| &***head).collect();
+        let queries = Rows { values: &*block.queries, stride: hidden };
         let out = scratch.attended.sized(plan.rows() * hidden);
         let (pattern, bias) = (self.batch.pattern(), self.encoder.bias.as_ref());
-        self.encoder.attention.with(|memory| plan.run(self.run, pattern, bias, parts, memory, out));
-    }
-}
-
-/// Writes rows of `columns` numbers, heads side by side, to `[heads][rows][width]`, from row `first` on.
-fn spread_heads(rows: &[f32], columns: usize, width: usize, first: usize, heads: &mut [f32]) {
-    /// Copied without a call each: the common widths are multiples of it.
-    const PIECE: usize = 16;
-    let apart = heads.len() / columns * width;
-    for (row, values) in rows.chunks_exact(columns).enumerate() {
-        let places = heads[(first + row) * width..].chunks_mut(apart);
-        for (values, place) in values.chunks_exact(width).zip(places) {
-            let ((pieces, rest), place) = (values.as_chunks::<PIECE>(), &mut place[..width]);
-            let (places, rest_place) = place.as_chunks_mut::<PIECE>();
-            places.iter_mut().zip(pieces).for_each(|(place, piece)| *place = *piece);
-            rest_place.copy_from_slice(rest);
-        }
+        let kept = (self.shelf, heads.as_slice());
+        self.encoder.attention.with(|memory| plan.run(self.run, pattern, bias, queries, kept, memory, out));
     }
 }
 
@@ -286,6 +300,20 @@ fn whole_sequences(batch: &PackedBatch) -> Vec<usize> {
         ends.push(batch.tokens());
     }
     ends
+}
+
+/// These ends of blocks, moved to where the rows of a sequence can be kept in pieces.
+fn between_pieces(batch: &PackedBatch, ends: Vec<usize>) -> Vec<usize> {
+    let mut moved: Vec<usize> = Vec::with_capacity(ends.len());
+    for end in ends {
+        let range = batch.range(batch.sequence_of(end - 1));
+        let whole = (end - range.start).next_multiple_of(PIECE);
+        let end = range.end.min(range.start + whole);
+        if moved.last() != Some(&end) {
+            moved.push(end);
+        }
+    }
+    moved
 }
 
 /// Locks what others hold only while they copy a block: going to sleep would take longer than that.

@@ -18,17 +18,18 @@ mod tests;
 mod vector;
 mod weights;
 
-pub(crate) use attention::{Attention, AttentionScratch, Heads, Rows};
+pub(crate) use attention::{Attention, AttentionScratch, Keeping, NewRows, PIECE, Rows, SLOTS, Shelf};
 pub(crate) use distance::DistanceBias;
 pub(crate) use int8::Codes;
 use int8::{PackedInt8, Reach};
 pub(crate) use packed::Packed;
 pub(crate) use weights::{Operand, Weights};
 
-use crate::{Activation, Kernel, LayerNorm};
+use crate::{Activation, Kernel, LayerNorm, Precision};
 #[cfg(target_arch = "x86_64")]
 use vector::{
-    AddNorm, Attend, AttendByMatrix, AttendInPairs, Product, ProductByMatrix, ProductInt8, Quantise, Simd,
+    AddNorm, Attend, AttendByMatrix, AttendInPairs, KeepPairs, Product, ProductByMatrix, ProductInt8,
+    Quantise, Simd,
 };
 
 /// A kernel together with the proof that this machine can run it.
@@ -170,16 +171,40 @@ impl Isa {
         );
     }
 
+    /// How attention of a model wants its keys and values.
+    pub(crate) fn keeping(self, precision: Precision) -> Keeping {
+        match (self, precision) {
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512Bf16(_), Precision::Int8) => Keeping::Pairs,
+            _ => Keeping::Rows,
+        }
+    }
+
+    /// Puts rows of a sequence on a head's shelf, given the sequence's first slot.
+    pub(crate) fn keep(self, rows: NewRows<'_>, shelf: Shelf, first: usize, kept: &mut [f32]) {
+        let [keys, values] = shelf.places(first, rows.count);
+        let (before, behind) = kept.split_at_mut(values.start);
+        let (keys, values) = (&mut before[keys], &mut behind[..values.len()]);
+        match (self, shelf.keeping) {
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512Bf16(simd), Keeping::Pairs) => {
+                let [keys, values] = [keys, values].map(bytemuck::cast_slice_mut);
+                simd.run(KeepPairs { rows, keys, values });
+            }
+            _ => rows.copy(keys, values),
+        }
+    }
+
     /// Softmax attention of some queries of one sequence; `out` is `[queries][heads · width]`.
     pub(crate) fn attention(self, work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
         #[cfg(target_arch = "x86_64")]
         match (self, work.precision) {
-            (Isa::Amx(simd, unit), crate::Precision::Int8) => {
+            (Isa::Amx(simd, unit), Precision::Int8) => {
                 let unit = unit.registers();
                 return simd.run(AttendByMatrix { unit, work, scratch, out });
             }
-            (Isa::Avx512Bf16(simd), crate::Precision::Int8) => {
+            (Isa::Avx512Bf16(simd), Precision::Int8) => {
                 return simd.run(AttendInPairs { work, scratch, out });
             }
             _ => {}

@@ -75,11 +75,11 @@ pub(crate) fn add_norm(states: &mut [f32], addend: Option<&[f32]>, norm: &LayerN
 
 /// Softmax attention of some queries of one sequence over all its keys, head by head.
 pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
-    let (hidden, width, keys) = (work.hidden(), work.width, work.count);
+    let (hidden, width, keys) = (work.hidden(), work.width(), work.count);
     let scores = scratch.scores.sized(keys);
     let transposed = scratch.keys.sized(width * keys);
-    for head in 0..work.heads {
-        let (head_keys, queries) = (work.keys.head(head), work.queries.head(head));
+    for head in 0..work.heads() {
+        let (head_keys, queries) = (work.keys(head), work.queries(head));
         for key in 0..keys {
             let column = transposed[key..].iter_mut().step_by(keys);
             column.zip(head_keys.row(key, width)).for_each(|(to, from)| *to = *from);
@@ -104,7 +104,7 @@ pub(crate) fn attention(work: &Attention<'_>, scratch: &mut AttentionScratch, ou
 /// `out = factor · Σ weight · value` over one head's values, a few columns at a time.
 fn weighted_values(work: &Attention<'_>, head: usize, weights: &[f32], factor: f32, out: &mut [f32]) {
     for (index, out) in out.chunks_mut(LANES).enumerate() {
-        let columns = work.values.head(head).from(0, index * LANES);
+        let columns = work.values(head).from(0, index * LANES);
         let mut sums = [0.0; LANES];
         for (key, weight) in weights.iter().enumerate() {
             let values = columns.row(key, out.len());

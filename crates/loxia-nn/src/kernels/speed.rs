@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::{Attention, AttentionScratch, Codes, Heads, Isa, Rows, Weights};
+use super::{Attention, AttentionScratch, Codes, Isa, NewRows, Rows, SLOTS, Shelf, Weights};
 use crate::memory::Buffer;
 use crate::{Activation, Kernel, LayerNorm, Linear, Precision};
 
@@ -81,19 +81,28 @@ fn far_product(isa: Isa, precision: Precision, rows: usize, inputs: usize, outpu
 }
 
 fn attention(isa: Isa, precision: Precision, tokens: usize, width: usize) {
-    let hidden = 4 * width;
+    let (heads, hidden) = (4, 4 * width);
+    let shelf = Shelf { keeping: isa.keeping(precision), slots: tokens.next_multiple_of(SLOTS), width };
     let projected = wave(tokens * 3 * hidden);
-    let (queries, rest) = projected.split_at(tokens * hidden);
-    let (keys, values) = rest.split_at(tokens * hidden);
+    let rows = Rows { values: &projected, stride: 3 * hidden };
+    let mut kept = Buffer::zeros(heads * shelf.of_head());
+    let mut keep = || {
+        for (head, kept) in kept.chunks_exact_mut(shelf.of_head()).enumerate() {
+            let [keys, values] = [1, 2].map(|part| rows.from(0, part * hidden + head * width));
+            isa.keep(NewRows { keys, values, width, first: 0, end: tokens, count: tokens }, shelf, 0, kept);
+        }
+    };
+    let seconds = best(&mut keep);
+    report(&format!("{precision} keys and values of {tokens} tokens"), 0, tokens * 2 * hidden, seconds);
     let places: Vec<u32> = (0..tokens as u32).collect();
+    let kept: Vec<&[f32]> = kept.chunks_exact(shelf.of_head()).collect();
     let work = Attention {
-        queries: Heads::of_columns(Rows { values: queries, stride: hidden }, width),
+        queries: Rows { values: &projected, stride: 3 * hidden },
         places: &places,
-        keys: Heads::in_turn(keys, tokens, width),
-        values: Heads::in_turn(values, tokens, width),
+        kept: &kept,
+        shelf,
+        first: 0,
         count: tokens,
-        heads: 4,
-        width,
         bias: None,
         precision,
     };

@@ -6,8 +6,10 @@ use super::int8::{self, Codes, PackedInt8, Reach};
 use super::mixing::{mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
-use super::vector::{AttendByMatrix, AttendInPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
-use super::{Attention, AttentionScratch, DistanceBias, Heads, Packed, Rows, reference};
+use super::vector::{AttendByMatrix, AttendInPairs, KeepPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
+use super::{
+    Attention, AttentionScratch, DistanceBias, Keeping, NewRows, PIECE, Packed, Rows, SLOTS, Shelf, reference,
+};
 use crate::{Activation, LayerNorm, Linear, Precision, RelativeBuckets};
 
 fn values(seed: u64, count: usize) -> Vec<f32> {
@@ -66,7 +68,33 @@ fn attention<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries:
 /// The same of pairs of rounded numbers.
 fn attention_in_pairs<S: Simd>(simd: S, heads: usize, width: usize, keys: usize, queries: usize) {
     check_attention(heads, width, keys, queries, 8e-3, |work, scratch, out| {
-        simd.run(AttendInPairs { work, scratch, out });
+        let shelf = Shelf { keeping: Keeping::Pairs, ..work.shelf };
+        let keep = |head: usize| {
+            // Garbage from before must not matter.
+            let mut kept = vec![f32::NAN; shelf.of_head()];
+            let [key_places, value_places] = shelf.places(work.first, keys);
+            let (before, behind) = kept.split_at_mut(value_places.start);
+            let (key_pairs, value_pairs) = (&mut before[key_places], &mut behind[..value_places.len()]);
+            let middle = keys / 2 / PIECE * PIECE;
+            // In two pieces, the last one first.
+            for (first, end) in [(middle, keys), (0, middle)] {
+                let rows = NewRows {
+                    keys: work.keys(head).from(first, 0),
+                    values: work.values(head).from(first, 0),
+                    width,
+                    first,
+                    end,
+                    count: keys,
+                };
+                let (keys, values) =
+                    (bytemuck::cast_slice_mut(key_pairs), bytemuck::cast_slice_mut(value_pairs));
+                simd.run(KeepPairs { rows, keys, values });
+            }
+            kept
+        };
+        let kept: Vec<_> = (0..heads).map(keep).collect();
+        let kept: Vec<&[f32]> = kept.iter().map(Vec::as_slice).collect();
+        simd.run(AttendInPairs { work: &Attention { kept: &kept, shelf, ..*work }, scratch, out });
     });
 }
 
@@ -95,21 +123,29 @@ fn check_attention(
     let relative = RelativeBuckets { buckets: 32, max_distance: 128 };
     let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, keys.max(queries));
     let places: Vec<u32> = (0..queries as u32).map(|query| query * 7 % keys as u32).collect();
-    let (queries, projected) = (values(2, queries * hidden), values(3, keys * 2 * hidden));
-    // Side by side, or one after the other.
-    let both = Rows { values: &projected, stride: 2 * hidden };
-    let side_by_side = [both, both.from(0, hidden)].map(|rows| Heads::of_columns(rows, width));
-    let (first, second) = projected.split_at(keys * hidden);
-    let in_turn = [first, second].map(|values| Heads::in_turn(values, keys, width));
-    for (bias, [head_keys, head_values]) in [(None, side_by_side), (Some(&bias), in_turn)] {
+    let queries = values(2, queries * hidden);
+    // Behind those of another sequence.
+    let first = 2 * SLOTS;
+    let shelf = Shelf { keeping: Keeping::Rows, slots: first + keys.next_multiple_of(SLOTS), width };
+    let projected = values(3, keys * 2 * hidden);
+    let rows = Rows { values: &projected, stride: 2 * hidden };
+    let keep = |head: usize| {
+        let mut kept = vec![f32::NAN; shelf.of_head()];
+        let [keys_of, values_of] = [0, hidden].map(|part| rows.from(0, part + head * width));
+        let rows = NewRows { keys: keys_of, values: values_of, width, first: 0, end: keys, count: keys };
+        super::Isa::Portable.keep(rows, shelf, first, &mut kept);
+        kept
+    };
+    let kept: Vec<_> = (0..heads).map(keep).collect();
+    let kept: Vec<&[f32]> = kept.iter().map(Vec::as_slice).collect();
+    for bias in [None, Some(&bias)] {
         let work = Attention {
-            queries: Heads::of_columns(Rows { values: &queries, stride: hidden }, width),
+            queries: Rows { values: &queries, stride: hidden },
             places: &places,
-            keys: head_keys,
-            values: head_values,
+            kept: &kept,
+            shelf,
+            first,
             count: keys,
-            heads,
-            width,
             bias,
             precision: Precision::F32,
         };

@@ -28,15 +28,15 @@ impl Task for Attend<'_> {
         let panel = VECTORS * S::LANES;
         let padded_keys = work.count.next_multiple_of(panel);
         let scores = self.scratch.scores.sized(S::TILE_ROWS * padded_keys);
-        let keys = self.scratch.keys.sized(padded_keys * work.width);
-        let values = self.scratch.values.sized(work.count * work.width.next_multiple_of(panel));
-        for head in 0..work.heads {
+        let keys = self.scratch.keys.sized(padded_keys * work.width());
+        let values = self.scratch.values.sized(work.count * work.width().next_multiple_of(panel));
+        for head in 0..work.heads() {
             pack_keys(simd, work, head, keys);
             pack_values(simd, work, head, values);
             let packed = Head { head, keys, values, padded_keys };
             let outs = self.out.chunks_mut(S::TILE_ROWS * hidden);
             for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
-                let queries = work.queries.head(head).from(index * S::TILE_ROWS, 0);
+                let queries = work.queries(head).from(index * S::TILE_ROWS, 0);
                 for_rows!(
                     places.len(),
                     run_tile::<S, VECTORS>(simd, work, &packed, queries, places, scores, out)
@@ -83,7 +83,7 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Tile { work, packed, queries, places, scores, out } = self;
-        let (hidden, width, keys) = (work.hidden(), work.width, work.count);
+        let (hidden, width, keys) = (work.hidden(), work.width(), work.count);
         let panel = VECTORS * S::LANES;
         let zero = [[simd.splat(0.0); VECTORS]; ROWS];
 
@@ -168,7 +168,7 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
 /// Panels of keys, transposed: `[width][panel]` each; places behind the last key are 0.
 #[inline(always)]
 pub(super) fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
-    let (width, keys) = (work.width, work.keys.head(head));
+    let (width, keys) = (work.width(), work.keys(head));
     let panel = VECTORS * S::LANES;
     packed[work.count / panel * panel * width..].fill(0.0);
     let blocks = if width.is_multiple_of(8) { work.count / 8 } else { 0 };
@@ -195,11 +195,11 @@ pub(super) fn pack_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, pac
 /// Panels of values: `[keys][panel]` each; columns behind the head's width are 0.
 #[inline(always)]
 fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, packed: &mut [f32]) {
-    let width = work.width;
+    let width = work.width();
     let panel = VECTORS * S::LANES;
     for (index, packed) in packed.chunks_exact_mut(panel * work.count).enumerate() {
         let first = index * panel;
-        let columns = work.values.head(head).from(0, first);
+        let columns = work.values(head).from(0, first);
         for (key, to) in packed.chunks_exact_mut(panel).enumerate() {
             let from = columns.row(key, panel.min(width - first));
             for (vector, to) in to.chunks_exact_mut(S::LANES).enumerate() {

@@ -27,12 +27,12 @@ impl<U: MatrixUnit> Task for AttendByMatrix<'_, U> {
     fn run<S: Simd>(self, simd: S) {
         assert_eq!(2 * S::LANES, PANEL, "no matrix unit goes with vectors of {} values", S::LANES);
         let AttendByMatrix { mut unit, work, scratch, out } = self;
-        let (keys, width) = (work.count.next_multiple_of(PANEL), work.width.next_multiple_of(PANEL));
+        let (keys, width) = (work.count.next_multiple_of(PANEL), work.width().next_multiple_of(PANEL));
         // Not a power of two apart, as rows of so many keys often would be.
         let stride = keys + SIDE;
         let [mut current, mut next] = split(scratch.scores.sized(2 * SIDE * stride));
         let sums = scratch.sums.sized(SIDE * width);
-        let transposed = scratch.keys.sized(keys * work.width);
+        let transposed = scratch.keys.sized(keys * work.width());
         let key_pairs = scratch.key_pairs.sized(keys * width / 2);
         let value_pairs = scratch.value_pairs.sized(keys * width / 2);
         let tiles = work.places.len().div_ceil(SIDE);
@@ -40,12 +40,12 @@ impl<U: MatrixUnit> Task for AttendByMatrix<'_, U> {
         // Behind the width of a head they stay 0.
         queries.fill(0);
         let (panels, missing) = (keys / PANEL, Missing::of(work.count));
-        for head in 0..work.heads {
+        for head in 0..work.heads() {
             pack_keys(simd, work, head, transposed);
-            pair_keys(simd, work.width, width, transposed, key_pairs);
+            pair_keys(simd, work.width(), width, transposed, key_pairs);
             pair_values(simd, work, head, keys, value_pairs);
             for (row, queries) in queries.chunks_exact_mut(width).take(work.places.len()).enumerate() {
-                round(simd, work.queries.head(head).row(row, work.width), queries);
+                round(simd, work.queries(head).row(row, work.width()), queries);
             }
             let mut inverses = [0.0; SIDE];
             // Each turn the unit sums up the values of one tile of queries and the scores of another, while the
@@ -79,8 +79,8 @@ impl<U: MatrixUnit> Task for AttendByMatrix<'_, U> {
                 if let Some((tile, inverses)) = summed {
                     let rows = SIDE.min(work.places.len() - tile * SIDE);
                     for (row, &inverse) in inverses[..rows].iter().enumerate() {
-                        let out =
-                            &mut out[(tile * SIDE + row) * work.hidden() + head * work.width..][..work.width];
+                        let out = &mut out[(tile * SIDE + row) * work.hidden() + head * work.width()..]
+                            [..work.width()];
                         let sums = &sums[row * width..][..width];
                         for (out, sums) in out.chunks_mut(S::LANES).zip(sums.chunks_exact(S::LANES)) {
                             simd.write(out, simd.mul(simd.read(sums), simd.splat(inverse)));
@@ -174,8 +174,8 @@ fn pair_keys<S: Simd>(simd: S, work_width: usize, width: usize, transposed: &[f3
 #[inline(always)]
 fn pair_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize, pairs: &mut [u32]) {
     for (panel, pairs) in pairs.chunks_exact_mut(keys / 2 * PANEL).enumerate() {
-        let columns = work.values.head(head).from(0, panel * PANEL);
-        let width = PANEL.min(work.width - panel * PANEL);
+        let columns = work.values(head).from(0, panel * PANEL);
+        let width = PANEL.min(work.width() - panel * PANEL);
         let row = |key: usize| if key < work.count { columns.row(key, width) } else { &[][..] };
         for (index, pairs) in pairs.chunks_exact_mut(PANEL).enumerate() {
             pair(simd, row(2 * index), row(2 * index + 1), pairs);

@@ -1,24 +1,22 @@
 //! Softmax attention by dot products of pairs of bfloat16 numbers; sums, softmax and everything else in f32.
 //!
 //! For 8-bit models only, whose queries, keys and values carry larger errors already. As in [`super::attention`] one
-//! head at a time, and tiles of queries while their scores are in the first cache; keys are packed in pairs of
-//! neighbouring columns, values in pairs of neighbouring keys, of which an instruction multiplies two at once.
+//! head at a time, and tiles of queries while their scores are in the first cache; keys were kept in pairs of
+//! neighbouring columns, values in pairs of neighbouring keys ([`super::keep_pairs`]), of which an instruction
+//! multiplies two at once.
 
 use super::attention::add_bias;
 use super::elementwise::short_exp2;
-use super::halves::{pair, round, round_less};
+use super::halves::round;
+use super::int8::prefetch_share;
+use super::keep_pairs::PANEL_VECTORS as VECTORS;
 use super::tile::{Sums, for_rows};
 use super::{MOST_LANES, Simd, Task};
 use crate::kernels::math::LOG2_E;
-use crate::kernels::{Attention, AttentionScratch};
-
-/// Vectors in a panel of keys or values; the last panel may have one.
-const VECTORS: usize = 2;
+use crate::kernels::{Attention, AttentionScratch, SLOTS};
 
 /// Numbers in a cache line.
 const LINE: usize = 16;
-/// Most keys that are averaged: whatever is taken off all of them, scores differ by as much.
-const AVERAGED: usize = 32;
 
 /// Attention of some queries of one sequence.
 pub(in crate::kernels) struct AttendInPairs<'a> {
@@ -31,30 +29,30 @@ impl Task for AttendInPairs<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let AttendInPairs { work, scratch, out } = self;
-        // Whole vectors of keys, and rows of keys that are transposed in blocks of 8 pairs.
-        let keys = work.count.next_multiple_of(S::LANES);
-        let width = work.width.next_multiple_of(S::LANES.max(16));
+        let (keys, width) = (work.count.next_multiple_of(SLOTS), work.width().next_multiple_of(SLOTS));
         // Not a power of two apart, as rows of so many keys often would be.
         let stride = keys + 16;
         let scores = scratch.scores.sized(S::TILE_ROWS * stride);
         // Behind the width of a head they stay 0.
-        let rows = scratch.queries.sized(S::TILE_ROWS.max(8) * width);
+        let rows = scratch.queries.sized(S::TILE_ROWS * width);
         rows.fill(0);
-        let key_pairs = scratch.key_pairs.sized(keys * width / 2);
-        let value_pairs = scratch.value_pairs.sized(keys * width / 2);
-        let mean = scratch.sums.sized(work.width);
-        for head in 0..work.heads {
-            average_keys(simd, work, head, mean);
-            pack_keys(simd, work, head, mean, rows, key_pairs);
-            pack_values(simd, work, head, keys, value_pairs);
+        for head in 0..work.heads() {
+            let [key_pairs, value_pairs] = work.pairs(head);
             let packed = Head { head, keys, width, stride, key_pairs, value_pairs };
             let outs = out.chunks_mut(S::TILE_ROWS * work.hidden());
+            let tiles = outs.len();
             for (index, (out, places)) in outs.zip(work.places.chunks(S::TILE_ROWS)).enumerate() {
+                let queries = work.queries(head).from(index * S::TILE_ROWS, 0);
                 for (row, halves) in rows.chunks_exact_mut(width).take(places.len()).enumerate() {
-                    let query = work.queries.head(head).row(index * S::TILE_ROWS + row, work.width);
-                    round(simd, query, halves);
+                    round(simd, queries.row(row, work.width()), halves);
                 }
                 ask_for_queries(simd, work, head, (index + 1) * S::TILE_ROWS);
+                if head + 1 < work.heads() {
+                    // Other threads have made many of them: they are far away.
+                    for pairs in work.pairs(head + 1) {
+                        prefetch_share(simd, pairs, index, tiles);
+                    }
+                }
                 let queries = bytemuck::cast_slice(rows);
                 for_rows!(
                     places.len(),
@@ -71,16 +69,16 @@ impl Task for AttendInPairs<'_> {
 fn ask_for_queries<S: Simd>(simd: S, work: &Attention<'_>, head: usize, first: usize) {
     let count = work.places.len();
     let (head, first) = if first < count { (head, first) } else { (head + 1, 0) };
-    if head < work.heads {
-        let queries = work.queries.head(head);
+    if head < work.heads() {
+        let queries = work.queries(head);
         for row in first..count.min(first + S::TILE_ROWS) {
-            let line = queries.row(row, work.width).chunks(LINE);
+            let line = queries.row(row, work.width()).chunks(LINE);
             line.for_each(|values| simd.prefetch(values.as_ptr().cast()));
         }
     }
 }
 
-/// One head's packed keys and values.
+/// One head's keys and values.
 struct Head<'a> {
     head: usize,
     /// Numbers of keys and columns with those that are not there.
@@ -214,8 +212,10 @@ impl Scores<'_> {
     ) {
         let last = self.first + (VECTORS - 1) * S::LANES;
         if self.count < last + S::LANES {
-            let missing = missing(simd, self.count.saturating_sub(last));
-            sums.iter_mut().for_each(|sums| sums[VECTORS - 1] = simd.add(sums[VECTORS - 1], missing));
+            for vector in 0..VECTORS {
+                let missing = missing(simd, self.count.saturating_sub(self.first + vector * S::LANES));
+                sums.iter_mut().for_each(|sums| sums[vector] = simd.add(sums[vector], missing));
+            }
         }
         assert!(self.values.len() >= (ROWS - 1) * self.stride + last + S::LANES);
         for (row, sums) in sums.iter().enumerate() {
@@ -251,7 +251,7 @@ struct Outputs<'a> {
 impl Outputs<'_> {
     #[inline(always)]
     fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S, sums: &Sums<S, ROWS, VECTORS>) {
-        let (hidden, width) = (self.work.hidden(), self.work.width);
+        let (hidden, width) = (self.work.hidden(), self.work.width());
         for (row, sums) in sums.iter().enumerate() {
             let out = &mut self.values[row * hidden + self.head * width..][self.first..width];
             for (vector, &sum) in sums.iter().enumerate() {
@@ -283,76 +283,4 @@ fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor
         }
     }
     simd.sum(sum)
-}
-
-/// The mean of a head's keys, or of some that stand for them.
-#[inline(always)]
-fn average_keys<S: Simd>(simd: S, work: &Attention<'_>, head: usize, mean: &mut [f32]) {
-    let step = work.count.div_ceil(AVERAGED);
-    let inverse = simd.splat(1.0 / work.count.div_ceil(step) as f32);
-    let keys = work.keys.head(head);
-    for (index, mean) in mean.chunks_mut(S::LANES).enumerate() {
-        let columns = keys.from(0, index * S::LANES);
-        let mut sum = simd.splat(0.0);
-        for key in (0..work.count).step_by(step) {
-            sum = simd.add(sum, simd.read(columns.row(key, mean.len())));
-        }
-        simd.write(mean, simd.mul(sum, inverse));
-    }
-}
-
-/// Panels of keys less their mean; keys and columns that are not there are 0. `rows` has room for 8 rows, 0 behind a
-/// head's width.
-///
-/// What all keys have in common adds the same to all scores of a query, of which softmax makes nothing; but it is large,
-/// and what is left of it after rounding is not the same for all.
-#[inline(always)]
-fn pack_keys<S: Simd>(
-    simd: S,
-    work: &Attention<'_>,
-    head: usize,
-    mean: &[f32],
-    rows: &mut [u16],
-    pairs: &mut [u32],
-) {
-    let panel = VECTORS * S::LANES;
-    let keys = work.count.next_multiple_of(S::LANES);
-    let width = 2 * pairs.len() / keys;
-    for first in (0..keys).step_by(8) {
-        for (row, halves) in rows[..8 * width].chunks_exact_mut(width).enumerate() {
-            if first + row < work.count {
-                round_less(simd, work.keys.head(head).row(first + row, work.width), mean, halves);
-            } else {
-                halves.fill(0);
-            }
-        }
-        let start = first / panel * panel;
-        let in_panel = panel.min(keys - start);
-        let to = &mut pairs[start * width / 2..][..in_panel * width / 2];
-        assert!(width.is_multiple_of(16) && rows.len() >= 8 * width);
-        for column in (0..width / 2).step_by(8) {
-            // SAFETY: 8 rows of width / 2 pairs can be read, and column + 8 <= width / 2. The panel has as many rows
-            // of `in_panel` pairs, and first - start + 8 <= in_panel, for both are multiples of 8.
-            unsafe {
-                let from = rows.as_ptr().cast::<f32>().add(column);
-                let to = to.as_mut_ptr().cast::<f32>().add(column * in_panel + first - start);
-                simd.transpose8(from, width / 2, to, in_panel);
-            }
-        }
-    }
-}
-
-/// Panels of values; keys and columns that are not there are 0.
-#[inline(always)]
-fn pack_values<S: Simd>(simd: S, work: &Attention<'_>, head: usize, keys: usize, pairs: &mut [u32]) {
-    for (index, pairs) in pairs.chunks_mut(VECTORS * S::LANES * keys / 2).enumerate() {
-        let first = index * VECTORS * S::LANES;
-        let in_panel = 2 * pairs.len() / keys;
-        let columns = work.values.head(head).from(0, first.min(work.width));
-        let width = in_panel.min(work.width.saturating_sub(first));
-        let row = |key: usize| if key < work.count { columns.row(key, width) } else { &[][..] };
-        for (index, pairs) in pairs.chunks_exact_mut(in_panel).enumerate() {
-            pair(simd, row(2 * index), row(2 * index + 1), pairs);
-        }
-    }
 }

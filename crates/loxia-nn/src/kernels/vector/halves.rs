@@ -12,17 +12,6 @@ pub(super) fn round<S: Simd>(simd: S, row: &[f32], halves: &mut [u16]) {
     }
 }
 
-/// The differences of two rows of numbers, rounded.
-#[inline(always)]
-pub(super) fn round_less<S: Simd>(simd: S, row: &[f32], less: &[f32], halves: &mut [u16]) {
-    assert!(row.len() == less.len() && halves.len() >= row.len().next_multiple_of(S::LANES));
-    let values = row.chunks(S::LANES).zip(less.chunks(S::LANES));
-    for ((values, less), halves) in values.zip(halves.chunks_exact_mut(S::LANES)) {
-        // SAFETY: the chunk has room for one vector.
-        unsafe { simd.store_halves(halves.as_mut_ptr(), simd.sub(simd.read(values), simd.read(less))) };
-    }
-}
-
 /// Pairs of the values of two rows, rounded; values behind the end of a row are 0.
 #[inline(always)]
 pub(super) fn pair<S: Simd>(simd: S, low: &[f32], high: &[f32], pairs: &mut [u32]) {

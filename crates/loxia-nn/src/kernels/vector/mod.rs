@@ -20,6 +20,7 @@ mod elementwise;
 pub(super) mod emulated;
 mod halves;
 mod int8;
+mod keep_pairs;
 mod matrix;
 mod norm;
 mod product;
@@ -37,6 +38,7 @@ pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::{Avx512, BASIC, HALVES, VNNI};
 pub(super) use int8::{ProductInt8, Quantise};
+pub(super) use keep_pairs::KeepPairs;
 #[cfg(test)]
 pub(super) use matrix::MatrixUnit;
 pub(super) use matrix::{ProductByMatrix, REACH as MATRIX_REACH};
