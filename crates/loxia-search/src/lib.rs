@@ -53,6 +53,7 @@ mod row_model;
 mod scan;
 mod schedule;
 mod score_cache;
+mod spare;
 
 pub use adacur::{Adacur, AdacurSettings, Strategy};
 pub use anchors::{AnchorSet, QueryRows};

@@ -2,7 +2,7 @@
 
 use faer::{MatMut, MatRef};
 
-use crate::{Error, Result};
+use crate::{Error, Result, spare};
 
 /// `f32` or `f64`.
 pub trait Real: faer::traits::RealField + Copy + Default + PartialOrd + Into<f64> + sealed::Sealed {
@@ -42,6 +42,13 @@ pub struct Dense<T = f32> {
     rows: usize,
     cols: usize,
     values: Vec<T>,
+}
+
+impl Dense<f32> {
+    /// In memory that was spare; what it holds is left over from before.
+    pub(crate) fn of_spare(rows: usize, cols: usize) -> Self {
+        Dense { rows, cols, values: spare::take(rows * cols) }
+    }
 }
 
 impl<T: Real> Dense<T> {

@@ -28,6 +28,11 @@ pub fn product_nt<T: Real>(a: &Dense<T>, b: &Dense<T>) -> Dense<T> {
     out
 }
 
+/// `c + a b^T`, in place of `c`.
+pub(crate) fn add_product_nt<T: Real>(c: &mut Dense<T>, a: &Dense<T>, b: &Dense<T>) {
+    matmul(c.view_mut(), Accum::Add, a.view(), b.view().transpose(), T::from_f64(1.0), Par::Seq);
+}
+
 /// `a^T b`.
 pub fn product_tn<T: Real>(a: &Dense<T>, b: &Dense<T>) -> Dense<T> {
     let mut out = Dense::zeros(a.cols(), b.cols());

@@ -12,6 +12,7 @@ use crate::linalg::Dense;
 use crate::scan::{
     cross_dots_half, cross_dots_single, dots_half, dots_half_of, dots_single, dots_single_of, widen,
 };
+use crate::spare;
 pub(crate) use numbers::Numbers;
 
 /// Largest size that values are scaled to: some room below the largest half number (65504), so that
@@ -123,7 +124,7 @@ impl Plane {
 
     /// The dot product of each row with `x`: one pass over the plane.
     pub(crate) fn dots(&self, x: &[f32]) -> Vec<f32> {
-        let (x, mut out) = (self.scaled(x), vec![0.0; self.rows]);
+        let (x, mut out) = (self.scaled(x), spare::take(self.rows));
         match &self.values {
             Values::Half(numbers) => dots_half(numbers.as_slice(), &x, &mut out),
             Values::Single(numbers) => dots_single(numbers.as_slice(), &x, &mut out),
@@ -133,7 +134,7 @@ impl Plane {
 
     /// The dot product of each of the named rows with `x`.
     pub(crate) fn dots_of(&self, rows: &[u32], x: &[f32]) -> Vec<f32> {
-        let (x, mut out) = (self.scaled(x), vec![0.0; rows.len()]);
+        let (x, mut out) = (self.scaled(x), spare::take(rows.len()));
         match &self.values {
             Values::Half(numbers) => dots_half_of(numbers.as_slice(), rows, &x, &mut out),
             Values::Single(numbers) => dots_single_of(numbers.as_slice(), rows, &x, &mut out),
@@ -143,7 +144,7 @@ impl Plane {
 
     /// The dot product of each row of `vectors` with each of the named rows.
     pub(crate) fn cross_dots(&self, vectors: &Dense, rows: &[u32]) -> Dense {
-        let mut out = Dense::zeros(vectors.rows(), rows.len());
+        let mut out = Dense::of_spare(vectors.rows(), rows.len());
         let (x, width) = (self.scaled(vectors.values()), self.cols);
         match &self.values {
             Values::Half(numbers) => cross_dots_half(&x, numbers.as_slice(), rows, width, out.values_mut()),
@@ -156,8 +157,12 @@ impl Plane {
 
     /// The squared length of each of the named rows.
     pub(crate) fn squares_of(&self, rows: &[u32]) -> Vec<f32> {
-        let square = |&row: &u32| self.select_rows(&[row as usize]).values().iter().map(|x| x * x).sum();
-        rows.iter().map(square).collect()
+        let mut numbers = vec![0.0; self.cols];
+        let mut square = |&row: &u32| {
+            self.copy_row(row as usize, &mut numbers);
+            numbers.iter().map(|x| x * x).sum()
+        };
+        rows.iter().map(&mut square).collect()
     }
 
     /// A vector for products with the stored numbers.
@@ -180,14 +185,17 @@ impl Plane {
     pub(crate) fn select_rows(&self, rows: &[usize]) -> Dense {
         let mut out = Dense::zeros(rows.len(), self.cols);
         for (place, &row) in rows.iter().enumerate() {
-            let start = row * self.cols;
-            let target = out.row_mut(place);
-            match &self.values {
-                Values::Half(numbers) => widen(&numbers.as_slice()[start..][..self.cols], self.scale, target),
-                Values::Single(numbers) => target.copy_from_slice(&numbers.as_slice()[start..][..self.cols]),
-            }
+            self.copy_row(row, out.row_mut(place));
         }
         out
+    }
+
+    fn copy_row(&self, row: usize, target: &mut [f32]) {
+        let place = row * self.cols..(row + 1) * self.cols;
+        match &self.values {
+            Values::Half(numbers) => widen(&numbers.as_slice()[place], self.scale, target),
+            Values::Single(numbers) => target.copy_from_slice(&numbers.as_slice()[place]),
+        }
     }
 
     /// The whole plane in single precision.

@@ -10,8 +10,11 @@ use super::PosteriorSettings;
 use super::kernel::{add_exponentials, unit_rows};
 use crate::Result;
 use crate::anchors::{centred, column_means};
-use crate::linalg::{Dense, gram_rows_in_f64, leading_vectors, product, product_nt, product_tn, row_times};
+use crate::linalg::{
+    Dense, add_product_nt, gram_rows_in_f64, leading_vectors, product, product_tn, row_times,
+};
 use crate::plane::Plane;
+use crate::spare;
 
 pub(crate) struct Covariance {
     /// F, one row an item.
@@ -143,8 +146,7 @@ impl Covariance {
         settings: &PosteriorSettings,
     ) -> Dense {
         let mut out = self.factors.cross_dots(&gathered.factors, &listed.items);
-        let effects = product_nt(&gathered.effects, &listed.effects);
-        out.values_mut().iter_mut().zip(effects.values()).for_each(|(sum, value)| *sum += value);
+        add_product_nt(&mut out, &gathered.effects, &listed.effects);
         let (Some(directions), Some(mine)) = (&self.directions, &gathered.directions) else { return out };
         if settings.item_kernel == 0.0 {
             return out;
@@ -155,6 +157,7 @@ impl Covariance {
             let scale = share * gathered.deviations[row];
             add_exponentials(out.row_mut(row), cosines.row(row), &listed.deviations, scale, inverse_width);
         }
+        spare::give(cosines.into_values());
         out
     }
 

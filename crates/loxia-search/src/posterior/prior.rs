@@ -16,6 +16,7 @@ use crate::first_stage::query_vector;
 use crate::linalg::{Dense, row_times};
 use crate::method::QueryView;
 use crate::plane::Plane;
+use crate::spare;
 
 pub(crate) const KNOTS: [f32; 8] = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0];
 /// Terms with vectors: constant, mean, d, one a knot, mean times (d - 1)+, z.
@@ -30,6 +31,14 @@ pub(crate) struct Belief {
     pub(crate) level: Standard,
     /// What depends on the query among the terms.
     own: Option<OwnTerms>,
+}
+
+impl Belief {
+    /// Keeps its memory for the next one.
+    pub(crate) fn end(&mut self) {
+        let own = self.own.take().map(|own| [own.dual, own.predicted]);
+        own.into_iter().flatten().chain([std::mem::take(&mut self.mean)]).for_each(spare::give);
+    }
 }
 
 /// Terms that depend on a query, of every item.
@@ -82,7 +91,9 @@ impl Prior {
         };
         let mean = match &own {
             Some(own) => {
-                self.mean_with_vectors(&self.weights, &own.dual, &own.standard, own.predicted.clone())
+                let mut mean = spare::take(own.predicted.len());
+                mean.copy_from_slice(&own.predicted);
+                self.mean_with_vectors(&self.weights, &own.dual, &own.standard, mean)
             }
             None => self.mean_without_vectors(&self.weights),
         };

@@ -15,7 +15,7 @@ use crate::linalg::{
     Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn, times_column,
 };
 use crate::method::{Goal, Outcome, Policy, best_positions, best_set};
-use crate::{Ledger, Result};
+use crate::{Ledger, Result, spare};
 
 /// Batches after which the shortlist is chosen anew. Without an item kernel the scan sees all of K and
 /// the prior knows nothing of the query, so that the first batches are a poor guide: then it is every
@@ -179,6 +179,7 @@ impl<'a> Rounds<'a> {
                     let gain = row_times(solved.values(), &rows);
                     shortlist.mean.iter_mut().zip(gain).for_each(|(mean, gain)| *mean += gain);
                     shortlist.weights.append_rows(&rows);
+                    spare::give(rows.into_values());
                     self.shortlist_batches = self.batches;
                 }
                 known.solved.extend_from_slice(solved.values());
@@ -211,6 +212,7 @@ impl<'a> Rounds<'a> {
                     *value += self.mean(item as usize) + shift;
                 });
                 let places = best_set(&promise, length, |place| ledger.is_paid(hopeful[place as usize]));
+                spare::give(promise);
                 places.into_iter().map(|place| hopeful[place as usize]).collect()
             }
             _ => {
@@ -219,7 +221,9 @@ impl<'a> Rounds<'a> {
                 promise.iter_mut().zip(shifts).enumerate().for_each(|(item, (value, shift))| {
                     *value += self.mean(item) + shift;
                 });
-                best_set(&promise, length, |item| ledger.is_paid(item))
+                let best = best_set(&promise, length, |item| ledger.is_paid(item));
+                spare::give(promise);
+                best
             }
         };
         let listed = self.list(best);
@@ -229,9 +233,16 @@ impl<'a> Rounds<'a> {
         let mean =
             listed.items.iter().zip(gain).map(|(&item, gain)| self.mean(item as usize) + gain).collect();
         let live = vec![true; listed.items.len()];
+        self.end_shortlist();
         self.shortlist = Some(Shortlist { listed, weights, mean, live });
         self.shortlist_batches = self.batches;
         Ok(())
+    }
+
+    /// Keeps the memory of the shortlist for the next one.
+    fn end_shortlist(&mut self) {
+        let ended = self.shortlist.take();
+        ended.into_iter().for_each(|shortlist| spare::give(shortlist.weights.into_values()));
     }
 
     /// How much larger than the model says variances are, by the scores paid for: the mean square of how far
@@ -270,6 +281,13 @@ impl<'a> Rounds<'a> {
             }
         }
         Ok((paid, outlook))
+    }
+}
+
+impl Drop for Rounds<'_> {
+    fn drop(&mut self) {
+        self.belief.end();
+        self.end_shortlist();
     }
 }
 
@@ -312,8 +330,10 @@ fn hopeful_items(model: &Posterior, mean: &[f32]) -> Option<Vec<u32>> {
     if count >= mean.len() || !model.covariance.has_item_kernel(&model.settings) {
         return None;
     }
-    let mut sorted = mean.to_vec();
+    let mut sorted = spare::take(mean.len());
+    sorted.copy_from_slice(mean);
     let (_, &mut least, _) = sorted.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
+    spare::give(sorted);
     Some((0u32..).zip(mean).filter(|(_, value)| **value >= least).map(|(item, _)| item).collect())
 }
 

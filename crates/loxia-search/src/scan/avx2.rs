@@ -1,21 +1,21 @@
-//! The kernels with AVX2, FMA and F16C: tiles of four rows, one register of running sums for each result.
-//!
-//! Nothing here passes closures to generic functions: those are compiled without the features and could not
-//! take the closures in.
+//! The kernels with AVX2, FMA and F16C.
 
 use std::arch::x86_64::*;
 
 use half::f16;
 
-const LANES: usize = 8;
-const ROWS: usize = 4;
-/// With three the running sums, vectors and rows would not all fit the sixteen registers.
-const VECTORS: usize = 2;
-/// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
-const AHEAD: usize = 6144;
-const LINE: usize = 64;
-/// Vectors of a row in one turn of the inner loop: enough that it does not matter where the loop lies in memory.
-const STEP: usize = 4;
+use super::tiles::{AHEAD, LINE, ROWS, STEP, TILES_AHEAD, tile_kernels};
+
+tile_kernels! {
+    features: "avx2,fma,f16c",
+    lanes: 8,
+    // With three the running sums, vectors and rows would not all fit the sixteen registers.
+    vectors: 2,
+    register: __m256,
+    zero: _mm256_setzero_ps,
+    mul_add: _mm256_fmadd_ps,
+    totals: totals,
+}
 
 /// Whether this machine has what the kernels need.
 pub(super) fn available() -> bool {
@@ -30,6 +30,19 @@ pub(super) trait Stored: Copy + Default {
     /// # Safety
     /// The machine must have what [`available`] looks for.
     unsafe fn load(values: &[Self; LANES]) -> __m256;
+
+    /// Fewer than eight of them, then zeros.
+    ///
+    /// # Safety
+    /// The machine must have what [`available`] looks for.
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn load_part(values: &[Self]) -> __m256 {
+        let mut full = [Self::default(); LANES];
+        full[..values.len()].copy_from_slice(values);
+        // SAFETY: the caller vouches for the machine.
+        unsafe { Self::load(&full) }
+    }
 }
 
 impl Stored for f16 {
@@ -50,170 +63,22 @@ impl Stored for f32 {
     }
 }
 
-/// Asks for the lines of memory that hold `bytes` from `start` on. They need not be anyone's: nothing is read.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn fetch<T>(start: *const T, bytes: usize) {
-    for offset in (0..bytes).step_by(LINE) {
-        _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(offset));
-    }
-}
-
-/// The dot product of each row with `x`. The last tile repeats its last row to be full: so every row goes
-/// the same way.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn dots<T: Stored>(rows: &[T], x: &[f32], out: &mut [f32]) {
-    let width = x.len();
-    for (tile, sums) in out.chunks_mut(ROWS).enumerate() {
-        let (first, last) = (tile * ROWS, sums.len() - 1);
-        let row = |i: usize| &rows[(first + i.min(last)) * width..][..width];
-        let soon = row(0).as_ptr().wrapping_byte_add(AHEAD);
-        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], Some(soon));
-        sums.copy_from_slice(&results[..=last]);
-    }
-}
-
-/// As [`dots`], for the named rows only.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn dots_of<T: Stored>(rows: &[T], named: &[u32], x: &[f32], out: &mut [f32]) {
-    let width = x.len();
-    for (tile, (names, sums)) in named.chunks(ROWS).zip(out.chunks_mut(ROWS)).enumerate() {
-        let last = names.len() - 1;
-        let row = |i: usize| &rows[names[i.min(last)] as usize * width..][..width];
-        fetch_tile(rows, named, tile + 1, width);
-        let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], None);
-        sums.copy_from_slice(&results[..=last]);
-    }
-}
-
-/// Asks for the rows of a tile of named ones: they come from anywhere.
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn fetch_tile<T>(rows: &[T], named: &[u32], tile: usize, width: usize) {
-    for &name in named.iter().skip(tile * ROWS).take(ROWS) {
-        let row = &rows[name as usize * width..][..width];
-        fetch(row.as_ptr(), size_of_val(row));
-    }
-}
-
-/// The dot product of each vector with each of the named rows: `out` has a row for each vector.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn cross_dots<T: Stored>(
-    vectors: &[f32],
-    rows: &[T],
-    named: &[u32],
-    width: usize,
-    out: &mut [f32],
-) {
-    let count = out.len() / named.len().max(1);
-    for (tile, names) in named.chunks(ROWS).enumerate() {
-        let last_name = names.len() - 1;
-        let row = |i: usize| &rows[names[i.min(last_name)] as usize * width..][..width];
-        let four = [row(0), row(1), row(2), row(3)];
-        fetch_tile(rows, named, tile + 1, width);
-        for first in (0..count).step_by(VECTORS) {
-            let last = (count - first).min(VECTORS) - 1;
-            let vector = |i: usize| &vectors[(first + i.min(last)) * width..][..width];
-            let results = tile_dots(four, [vector(0), vector(1)], None);
-            for (i, results) in results.iter().take(last + 1).enumerate() {
-                let target = &mut out[(first + i) * named.len() + tile * ROWS..][..=last_name];
-                target.copy_from_slice(&results[..=last_name]);
-            }
-        }
-    }
-}
-
-/// Dot products of four rows with some vectors. Memory from `soon` on is asked for meanwhile, as evenly as the rows are
-/// read and in its order: a burst would be more than a processor can wait for, and only a sequence wakes its own fetching.
-// Iterators with closures would not be compiled with the features.
-#[allow(clippy::needless_range_loop)]
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn tile_dots<T: Stored, const V: usize>(
-    rows: [&[T]; ROWS],
-    vectors: [&[f32]; V],
-    soon: Option<*const T>,
-) -> [[f32; ROWS]; V] {
-    let width = rows[0].len();
-    let whole = width - width % LANES;
-    let mut sums = [[_mm256_setzero_ps(); ROWS]; V];
-    let stepped = whole - whole % (STEP * LANES);
-    for first in (0..stepped).step_by(STEP * LANES) {
-        if let Some(soon) = soon {
-            let step = ROWS * STEP * LANES * size_of::<T>();
-            fetch(soon.wrapping_add(first * ROWS), step);
-        }
-        for step in 0..STEP {
-            // SAFETY: all rows and vectors are as wide, and this is a whole step below their width.
-            unsafe { add_step(first + step * LANES, rows, vectors, &mut sums) };
-        }
-    }
-    for at in (stepped..whole).step_by(LANES) {
-        // SAFETY: as above.
-        unsafe { add_step(at, rows, vectors, &mut sums) };
-    }
-    if whole < width {
-        for vector in 0..V {
-            for row in 0..ROWS {
-                // SAFETY: as above, on full copies.
-                unsafe {
-                    let x = f32::load(&padded(&vectors[vector][whole..]));
-                    let values = T::load(&padded(&rows[row][whole..]));
-                    sums[vector][row] = _mm256_fmadd_ps(values, x, sums[vector][row]);
-                }
-            }
-        }
-    }
+fn totals<const V: usize>(sums: [[__m256; ROWS]; V]) -> [[f32; ROWS]; V] {
     let mut out = [[0.0; ROWS]; V];
-    for vector in 0..V {
-        let [a, b, c, d] = sums[vector];
+    for ([a, b, c, d], out) in sums.into_iter().zip(&mut out) {
         let pairs = (_mm_hadd_ps(halves(a), halves(b)), _mm_hadd_ps(halves(c), halves(d)));
         // SAFETY: four values of four bytes are the sixteen that are written; any alignment will do.
-        unsafe { _mm_storeu_ps(out[vector].as_mut_ptr(), _mm_hadd_ps(pairs.0, pairs.1)) };
+        unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm_hadd_ps(pairs.0, pairs.1)) };
     }
     out
-}
-
-/// Adds the products of eight numbers from `at` on.
-///
-/// # Safety
-/// All rows and vectors must be at least `at + LANES` long.
-#[allow(clippy::needless_range_loop)]
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_step<T: Stored, const V: usize>(
-    at: usize,
-    rows: [&[T]; ROWS],
-    vectors: [&[f32]; V],
-    sums: &mut [[__m256; ROWS]; V],
-) {
-    // SAFETY: the machine has what this function needs, which is what `load` needs; the caller vouches for the
-    // lengths.
-    unsafe {
-        let mut x = [_mm256_setzero_ps(); V];
-        for vector in 0..V {
-            x[vector] = f32::load(&*vectors[vector].as_ptr().add(at).cast());
-        }
-        for row in 0..ROWS {
-            let values = T::load(&*rows[row].as_ptr().add(at).cast());
-            for vector in 0..V {
-                sums[vector][row] = _mm256_fmadd_ps(values, x[vector], sums[vector][row]);
-            }
-        }
-    }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn halves(sum: __m256) -> __m128 {
     _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum))
-}
-
-#[inline]
-fn padded<T: Copy + Default>(rest: &[T]) -> [T; LANES] {
-    let mut full = [T::default(); LANES];
-    full[..rest.len()].copy_from_slice(rest);
-    full
 }
 
 /// Numbers in single precision, times `scale`.
