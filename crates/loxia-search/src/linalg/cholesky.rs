@@ -72,12 +72,16 @@ impl<T: Real> Cholesky<T> {
         let mut schur = block.clone();
         subtract_product_tn(&mut schur, solved, solved);
         let corner = Cholesky::new(&schur)?.factor;
-        self.factor = Dense::from_fn(old + new, old + new, |row, col| match (row < old, col < old) {
-            (true, true) => self.factor[(row, col)],
-            (true, false) => T::default(),
-            (false, true) => solved[(col, row - old)],
-            (false, false) => corner[(row - old, col - old)],
-        });
+        let mut values = Vec::with_capacity((old + new).pow(2));
+        for row in 0..old {
+            values.extend_from_slice(self.factor.row(row));
+            values.resize(values.len() + new, T::default());
+        }
+        for row in 0..new {
+            values.extend((0..old).map(|col| solved[(col, row)]));
+            values.extend_from_slice(corner.row(row));
+        }
+        self.factor = Dense::new(old + new, old + new, values)?;
         Ok(corner)
     }
 

@@ -160,7 +160,10 @@ impl Plane {
         let mut numbers = vec![0.0; self.cols];
         let mut square = |&row: &u32| {
             self.copy_row(row as usize, &mut numbers);
-            numbers.iter().map(|x| x * x).sum()
+            let (chunks, rest) = numbers.as_chunks::<8>();
+            let mut sums = [0.0; 8];
+            chunks.iter().for_each(|chunk| sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x * x));
+            sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>()
         };
         rows.iter().map(&mut square).collect()
     }

@@ -37,25 +37,31 @@ pub(crate) fn add_exponentials(
     inverse_width: f32,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the feature that the function needs was just found.
-        return unsafe { add_exponentials_avx2(values, cosines, deviations, scale, inverse_width) };
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature that the function needs was just found.
+            return unsafe { add_exponentials_avx512(values, cosines, deviations, scale, inverse_width) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { add_exponentials_avx2(values, cosines, deviations, scale, inverse_width) };
+        }
     }
     add_exponentials_inline(values, cosines, deviations, scale, inverse_width);
 }
 
 /// The same code and the same bits in wider vectors: nothing here is fused.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_exponentials_avx2(
-    values: &mut [f32],
-    cosines: &[f32],
-    deviations: &[f32],
-    scale: f32,
-    inverse_width: f32,
-) {
-    add_exponentials_inline(values, cosines, deviations, scale, inverse_width);
+macro_rules! in_wider_vectors {
+    ($name:ident, $features:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        fn $name(values: &mut [f32], cosines: &[f32], deviations: &[f32], scale: f32, inverse_width: f32) {
+            add_exponentials_inline(values, cosines, deviations, scale, inverse_width);
+        }
+    };
 }
+in_wider_vectors!(add_exponentials_avx2, "avx2");
+in_wider_vectors!(add_exponentials_avx512, "avx512f");
 
 #[inline(always)]
 fn add_exponentials_inline(

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::tiles::{AHEAD, LINE, ROWS, STEP, TILES_AHEAD, tile_kernels};
+use super::tiles::{AHEAD, LINE, ROWS, STEP, TILES_AHEAD, copy_results, tile_kernels};
 
 tile_kernels! {
     features: "avx2,fma,f16c",

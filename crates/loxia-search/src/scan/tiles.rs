@@ -14,6 +14,16 @@ pub(super) const ROWS: usize = 4;
 /// Vectors of a row in one turn of the inner loop: enough that it does not matter where the loop lies in memory.
 pub(super) const STEP: usize = 4;
 
+/// Copies the results of a tile, of which the last may have fewer than it has room for.
+#[inline(always)]
+pub(super) fn copy_results(results: &[f32; ROWS], to: &mut [f32]) {
+    // Mostly all of them, and then without a call.
+    match <&mut [f32; ROWS]>::try_from(&mut *to) {
+        Ok(to) => *to = *results,
+        Err(_) => to.iter_mut().zip(results).for_each(|(to, result)| *to = *result),
+    }
+}
+
 /// The kernels in a module that has a trait `Stored` to load numbers with, and these functions.
 macro_rules! tile_kernels {
     (
@@ -49,7 +59,7 @@ macro_rules! tile_kernels {
                 let row = |i: usize| &rows[(first + i.min(last)) * width..][..width];
                 let soon = row(0).as_ptr().wrapping_byte_add(AHEAD);
                 let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], Some(soon));
-                sums.copy_from_slice(&results[..=last]);
+                copy_results(&results, sums);
             }
         }
 
@@ -62,7 +72,7 @@ macro_rules! tile_kernels {
                 let row = |i: usize| &rows[names[i.min(last)] as usize * width..][..width];
                 fetch_tile(rows, named, tile + TILES_AHEAD, width);
                 let [results] = tile_dots([row(0), row(1), row(2), row(3)], [x], None);
-                sums.copy_from_slice(&results[..=last]);
+                copy_results(&results, sums);
             }
         }
 
@@ -100,7 +110,7 @@ macro_rules! tile_kernels {
                     let results = tile_dots(four, together, None);
                     for (i, results) in results.iter().take(last + 1).enumerate() {
                         let target = &mut out[(first + i) * named.len() + tile * ROWS..][..=last_name];
-                        target.copy_from_slice(&results[..=last_name]);
+                        copy_results(results, target);
                     }
                 }
             }
@@ -140,13 +150,16 @@ macro_rules! tile_kernels {
                 unsafe { add_step(at, rows, vectors, &mut sums) };
             }
             if whole < width {
-                for row in 0..ROWS {
+                let mut x = [$zero(); V];
+                for vector in 0..V {
                     // SAFETY: the machine has what this function needs, which is what `load_part` needs.
+                    x[vector] = unsafe { f32::load_part(&vectors[vector][whole..]) };
+                }
+                for row in 0..ROWS {
+                    // SAFETY: as above.
                     let values = unsafe { T::load_part(&rows[row][whole..]) };
                     for vector in 0..V {
-                        // SAFETY: as above.
-                        let x = unsafe { f32::load_part(&vectors[vector][whole..]) };
-                        sums[vector][row] = $mul_add(values, x, sums[vector][row]);
+                        sums[vector][row] = $mul_add(values, x[vector], sums[vector][row]);
                     }
                 }
             }
