@@ -130,13 +130,15 @@ impl Engine {
         if threads == 1 || plans.len() <= 1 {
             return plans.iter().try_for_each(|plan| run_one(plan, threads));
         }
+        // A thread that waits for helpers may take another run's turns meanwhile: that costs time, never a result.
         let last = plans.len().min(threads);
         let next = AtomicUsize::new(0);
         let in_turn = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(plan) = plans.get(index) else { return Ok(()) };
-                let among = if index + last < plans.len() { 1 } else { threads.div_ceil(last).max(2) };
+                let left = plans.len() - index;
+                let among = if left > last { 1 } else { threads.div_ceil(left).max(2) };
                 if let Err(error) = run_one(plan, among) {
                     next.store(plans.len(), Ordering::Relaxed);
                     return Err(error);

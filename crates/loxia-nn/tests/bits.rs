@@ -29,7 +29,7 @@ fn check(shape: &EncoderShape, kernel: Kernel, precision: Precision, length: usi
     let states = encoder.all_states(&batch).unwrap();
     assert_eq!(alone, bits(&states[shape.layers]), "{kernel}: all_states differs from forward");
 
-    for count in [1, 2] {
+    for count in [1, 2, 5] {
         let pool = threads(count);
         for size in [1usize, 7, 64] {
             for place in [0, size / 2, size - 1] {
@@ -68,8 +68,23 @@ fn a_sequence_keeps_its_bits() {
             check(&model::shape(64, 2, 96, 2), kernel, precision, 37);
             check(&model::shape(30, 3, 50, 2), kernel, precision, 1);
             check(&model::shape(5, 1, 19, 2), kernel, precision, 130);
+            check(&model::shape(32, 2, 19, 2), kernel, precision, 300);
             check(&EncoderShape { embedding: 9, ..model::shape(21, 3, 17, 2) }, kernel, precision, 8);
             check(&EncoderShape { relative, ..model::shape(16, 2, 32, 2) }, kernel, precision, 50);
+        }
+    }
+}
+
+#[test]
+fn nothing_comes_of_nothing() {
+    let shape = model::shape(16, 2, 32, 2);
+    for kernel in Kernel::available() {
+        for precision in [Precision::F32, Precision::Int8] {
+            let encoder =
+                CpuEncoder::new(shape.clone(), model::weights(&shape, 1), kernel, precision).unwrap();
+            encoder.forward(&PackedBatch::new(), &[], &mut []).unwrap();
+            let states = encoder.all_states(&PackedBatch::new()).unwrap();
+            assert!(states.iter().all(Vec::is_empty), "{kernel}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Attention of some rows of a packed batch.
 
 use super::layer::Run;
-use crate::kernels::{Attention, AttentionScratch, DistanceBias, NewRows, Rows, SLOTS, Shelf};
+use crate::kernels::{Attention, AttentionScratch, DistanceBias, Keeping, NewRows, Rows, Shelf};
 use crate::profile::timed;
 use crate::{AttentionPattern, PackedBatch, Work};
 
@@ -100,11 +100,11 @@ impl AttentionPlan {
 }
 
 /// The first slot of each sequence, and how many slots there are.
-pub(super) fn lay_out_slots(batch: &PackedBatch) -> (Vec<usize>, usize) {
+pub(super) fn lay_out_slots(batch: &PackedBatch, keeping: Keeping) -> (Vec<usize>, usize) {
     let mut end = 0;
     let of_sequence = |sequence| {
         let first = end;
-        end += batch.range(sequence).len().next_multiple_of(SLOTS);
+        end += keeping.slots(batch.range(sequence).len());
         first
     };
     let firsts = (0..batch.sequences()).map(of_sequence).collect();

@@ -72,7 +72,7 @@ pub(super) struct Run<'a> {
     pub(super) shape: &'a EncoderShape,
     pub(super) precision: Precision,
     pub(super) profile: Option<&'a Profile>,
-    /// Threads to share the work among: those of the current pool, or the calling one alone.
+    /// Threads that the work is laid out for: those of the current pool, some of them, or the calling one alone.
     pub(super) threads: usize,
 }
 

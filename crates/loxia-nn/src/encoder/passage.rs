@@ -24,7 +24,8 @@ use crate::profile::{Work, timed};
 
 /// Rows of a full block: enough to read a layer's weights seldom, few enough to stay in the second cache.
 const BLOCK_ROWS: usize = 192;
-/// Rows of a block that ends with a sequence: attention packs a sequence's keys for every block that has rows of it.
+/// Rows of a block that ends with a sequence: where keys are kept as rows, attention packs a sequence's keys for every
+/// block that has rows of it.
 const MOST_ROWS: usize = 256;
 /// Fewest rows that are worth another block.
 const FEWEST_ROWS: usize = 24;
@@ -79,7 +80,8 @@ impl<'a> Passage<'a> {
         let (mut states, mut queries) = (states.sized(tokens * hidden), queries.sized(tokens * hidden));
         let ends = if run.threads == 1 { whole_sequences(batch) } else { block_ends(tokens, run.threads) };
         let ends = between_pieces(batch, ends);
-        let (slots, count) = lay_out_slots(batch);
+        let keeping = run.isa.keeping(run.precision);
+        let (slots, count) = lay_out_slots(batch, keeping);
         let mut blocks: Vec<Block<'_>> = Vec::with_capacity(ends.len());
         for &end in &ends {
             let tokens = blocks.last().map_or(0, |block| block.tokens.end)..end;
@@ -95,11 +97,10 @@ impl<'a> Passage<'a> {
             blocks[block].wanted.push((row, place));
         }
         blocks.iter_mut().for_each(|block| block.wanted.sort_unstable());
-        let keeping = run.isa.keeping(run.precision);
         let shelf = Shelf { keeping, slots: count, width: run.shape.head_width() };
         let of_head = shelf.of_head();
         let kept = keys_values.each_mut().map(|buffer| {
-            let heads = buffer.sized(run.shape.heads * of_head).chunks_exact_mut(of_head);
+            let heads = buffer.sized(run.shape.heads * of_head).chunks_exact_mut(of_head.max(1));
             heads.map(RwLock::new).collect()
         });
         let stages = encoder.layers.len() + 1;
@@ -316,7 +317,7 @@ fn between_pieces(batch: &PackedBatch, ends: Vec<usize>) -> Vec<usize> {
     moved
 }
 
-/// Locks what others hold only while they copy a block: going to sleep would take longer than that.
+/// Locks what others hold only while they shelve one head of a block: going to sleep would take longer than that.
 fn soon_free<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     let mut looks = 0;
     loop {

@@ -27,7 +27,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A sequence's keys begin at a multiple of so many slots, and their number is rounded up to it: what is read at once.
+/// In pairs, a sequence's keys begin at a multiple of so many slots, and their number is rounded up to it: what is read
+/// at once.
 pub(crate) const SLOTS: usize = 16;
 /// Rows of a sequence can be kept in pieces that begin at multiples of so many.
 pub(crate) const PIECE: usize = 8;
@@ -40,6 +41,16 @@ pub(crate) enum Keeping {
     /// Rounded to bfloat16, in pairs, as products read them: made once, by whoever makes the rows.
     #[cfg_attr(not(any(test, target_arch = "x86_64")), expect(dead_code, reason = "there is no such kernel"))]
     Pairs,
+}
+
+impl Keeping {
+    /// Slots that so many keys of a sequence take.
+    pub(crate) fn slots(self, keys: usize) -> usize {
+        match self {
+            Keeping::Rows => keys,
+            Keeping::Pairs => keys.next_multiple_of(SLOTS),
+        }
+    }
 }
 
 /// Room for the keys and values of all sequences of a batch, for each head by itself.
@@ -68,8 +79,8 @@ impl Shelf {
 
     /// Where the keys and the values of a sequence lie, given its first slot and its number of keys.
     pub(crate) fn places(self, first: usize, count: usize) -> [Range<usize>; 2] {
-        let (each, rounded) = (self.of_slot(), count.next_multiple_of(SLOTS));
-        [first, self.slots + first].map(|slot| slot * each..(slot + rounded) * each)
+        let (each, count) = (self.of_slot(), self.keeping.slots(count));
+        [first, self.slots + first].map(|slot| slot * each..(slot + count) * each)
     }
 }
 
@@ -183,9 +194,10 @@ pub(crate) struct AttentionScratch {
     pub(crate) keys: Buffer,
     /// One head's values, packed.
     pub(crate) values: Buffer,
-    /// For a matrix unit: sums of the queries at work, and in bfloat16 these queries and pairs of keys and of values.
-    pub(crate) sums: Buffer,
+    /// Queries at work in bfloat16.
     pub(crate) queries: Buffer<u16>,
+    /// For a matrix unit: sums of these queries, and in bfloat16 pairs of keys and of values.
+    pub(crate) sums: Buffer,
     pub(crate) key_pairs: Buffer<u32>,
     pub(crate) value_pairs: Buffer<u32>,
 }

@@ -182,6 +182,7 @@ impl Isa {
 
     /// Puts rows of a sequence on a head's shelf, given the sequence's first slot.
     pub(crate) fn keep(self, rows: NewRows<'_>, shelf: Shelf, first: usize, kept: &mut [f32]) {
+        debug_assert_eq!(rows.width, shelf.width);
         let [keys, values] = shelf.places(first, rows.count);
         let (before, behind) = kept.split_at_mut(values.start);
         let (keys, values) = (&mut before[keys], &mut behind[..values.len()]);
@@ -199,12 +200,12 @@ impl Isa {
     pub(crate) fn attention(self, work: &Attention<'_>, scratch: &mut AttentionScratch, out: &mut [f32]) {
         debug_assert_eq!(work.places.len() * work.hidden(), out.len());
         #[cfg(target_arch = "x86_64")]
-        match (self, work.precision) {
-            (Isa::Amx(simd, unit), Precision::Int8) => {
+        match (self, work.precision, work.shelf.keeping) {
+            (Isa::Amx(simd, unit), Precision::Int8, Keeping::Rows) => {
                 let unit = unit.registers();
                 return simd.run(AttendByMatrix { unit, work, scratch, out });
             }
-            (Isa::Avx512Bf16(simd), Precision::Int8) => {
+            (Isa::Avx512Bf16(simd), _, Keeping::Pairs) => {
                 return simd.run(AttendInPairs { work, scratch, out });
             }
             _ => {}

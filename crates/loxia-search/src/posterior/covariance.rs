@@ -2,7 +2,8 @@
 //!
 //! K(i, j) = F_i . F_j + x_i . x_j + share * sd_i sd_j * exp((e_i . e_j - 1) / width)
 //!
-//! x are the items' terms under the root of the effects of the query (`effects`), F are the scaled top singular vectors of the anchors' residual rows, e the item vectors, centred,
+//! x are the items' terms under the root of the effects of the query (`effects`), F are the scaled top singular
+//! vectors of the anchors' residual rows, e the item vectors, centred,
 //! reduced to their principal axes and of unit length, sd the prior's deviation. What the rank cuts off
 //! each item's variance becomes noise of that item.
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::prior::Prior;
 use crate::method::best_positions;
-use crate::{FirstStage, QueryView, Result};
+use crate::{FirstStage, QueryView, Result, spare};
 
 /// Items by the product of their vector, as the model holds it in half precision, with the query's.
 ///
@@ -29,7 +29,9 @@ impl FirstStage for StoredScan {
 
     fn best(&self, query: &QueryView<'_>, count: usize) -> Result<Vec<u32>> {
         let scores = self.scores(query)?.unwrap_or_default();
-        Ok(best_positions(&scores, count, |_| false))
+        let best = best_positions(&scores, count, |_| false);
+        spare::give(scores);
+        Ok(best)
     }
 
     fn scores(&self, query: &QueryView<'_>) -> Result<Option<Vec<f32>>> {

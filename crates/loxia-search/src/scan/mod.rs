@@ -142,7 +142,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn kernels_agree_on_odd_shapes(count in 0usize..11, vectors in 1usize..11, width in 0usize..150, seed in 0u64..1000) {
+        fn kernels_agree_on_odd_shapes(
+            count in 0usize..11,
+            vectors in 1usize..11,
+            width in 0usize..150,
+            seed in 0u64..1000,
+        ) {
             let mut stream = Seed(seed).stream("scan");
             let half: Vec<f16> = (0..count * width).map(|_| f16::from_f64(stream.normal())).collect();
             let mut single = vec![0.0; half.len()];

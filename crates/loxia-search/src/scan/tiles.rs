@@ -4,10 +4,11 @@
 //! Nothing here passes closures to generic functions: those are compiled without the features and could not
 //! take the closures in.
 
-/// How far ahead of its use memory is asked for, in bytes, and the size of what comes then.
+/// How far ahead of its use memory is asked for, in bytes.
 pub(super) const AHEAD: usize = 6144;
 /// The same for named rows, in tiles of them, with one vector: such tiles are done long before memory has come.
 pub(super) const TILES_AHEAD: usize = 4;
+/// What comes at once when memory is asked for.
 pub(super) const LINE: usize = 64;
 /// Rows of a tile.
 pub(super) const ROWS: usize = 4;

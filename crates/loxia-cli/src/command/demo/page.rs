@@ -173,8 +173,8 @@ fn target(stopping: &Stopping) -> Option<Section> {
     let mut section = Section::new(
         "Stopping at a recall target",
         format!(
-            "Each search ended when it estimated that it had {target:.2} of the top {k}. Mean recall {recall:.3}, {pairs:.0} \
-             pairs a query on average. Easy queries end early, hard ones late."
+            "Searches ended where those like them find {target:.2} of the top {k} on average. Mean recall {recall:.3}, \
+             {pairs:.0} pairs a query on average. Easy queries end early, hard ones late."
         ),
     );
     section.figure("Queries in groups of equal size, by what they cost", chart.render());

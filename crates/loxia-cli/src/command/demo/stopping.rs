@@ -79,8 +79,8 @@ impl Stopping {
         };
         let (least, most) = searches.least_and_most();
         format!(
-            "\nA search that stops by itself, where searches find {TARGET:.2} of the top {k} on average:\n\n  {}\n  {why} after {} of \
-             {items} pairs, {} rounds; {estimate}\n\nOver all {} queries: mean recall {recall:.3} for the target \
+            "\nA search that stops by itself, where searches find {TARGET:.2} of the top {k} on average:\n\n  {}\n  \
+             {why} after {} of {items} pairs, {} rounds; {estimate}\n\nOver all {} queries: mean recall {recall:.3} for the target \
              {TARGET:.2}, with {pairs:.0} pairs a query on average ({least} to {most}).\n",
             head(&material.asked(material.searched().start), 96),
             grouped(answer.cost.pairs),

@@ -23,6 +23,7 @@ impl Task for KeepPairs<'_> {
     fn run<S: Simd>(self, simd: S) {
         let KeepPairs { rows, keys, values } = self;
         let (first, end) = (rows.first, rows.end);
+        assert!(first <= end && end <= rows.count, "rows behind the end of their sequence");
         assert!(first.is_multiple_of(PIECE) && (end.is_multiple_of(PIECE) || end == rows.count));
         // Whoever has the last row makes those behind it.
         let end = if end == rows.count { end.next_multiple_of(SLOTS) } else { end };
@@ -36,14 +37,16 @@ fn keep_keys<S: Simd>(simd: S, rows: NewRows<'_>, places: std::ops::Range<usize>
     let panel = PANEL_VECTORS * S::LANES;
     let keys = rows.count.next_multiple_of(SLOTS);
     let width = 2 * pairs.len() / keys;
+    assert!(width.is_multiple_of(SLOTS) && width * keys == 2 * pairs.len(), "panels of another shape");
     let (offset, last) = (rows.first, rows.end);
     for first in places.step_by(PIECE) {
         let start = first / panel * panel;
         let in_panel = panel.min(keys - start);
         let to = &mut pairs[start * width / 2..][..in_panel * width / 2];
         for column in (0..width).step_by(SLOTS) {
-            let mut halves = [[0u16; SLOTS]; PIECE];
-            for (place, halves) in (first..last).zip(&mut halves) {
+            let mut block = [[0u32; SLOTS / 2]; PIECE];
+            for (place, halves) in (first..last).zip(&mut block) {
+                let halves: &mut [u16] = bytemuck::cast_slice_mut(halves);
                 let row = rows.keys.row(place - offset, rows.width);
                 for (vector, halves) in halves.chunks_exact_mut(S::LANES).enumerate() {
                     let values = row.get(column + vector * S::LANES..).unwrap_or(&[]);
@@ -51,11 +54,11 @@ fn keep_keys<S: Simd>(simd: S, rows: NewRows<'_>, places: std::ops::Range<usize>
                     unsafe { simd.store_halves(halves.as_mut_ptr(), simd.read(values)) };
                 }
             }
-            // SAFETY: 8 rows of 8 pairs are read. The panel has width / 2 rows of `in_panel` pairs, column + 16 <= width,
-            // and first - start + 8 <= in_panel, for both are multiples of 8.
+            // SAFETY: 8 rows of 8 pairs are read. The panel has width / 2 rows of `in_panel` pairs, column + 16 <= width
+            // by the assertion, and first - start + 8 <= in_panel, for both are multiples of 8.
             unsafe {
                 let to = to.as_mut_ptr().cast::<f32>().add(column / 2 * in_panel + first - start);
-                simd.transpose8(halves.as_ptr().cast(), SLOTS / 2, to, in_panel);
+                simd.transpose8(block.as_ptr().cast(), SLOTS / 2, to, in_panel);
             }
         }
     }
