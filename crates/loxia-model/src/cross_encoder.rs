@@ -9,11 +9,10 @@
 
 use loxia_core::{Cancel, Cost, Item, PairScorer, Progress, Query, ScorerInfo};
 use loxia_nn::{Activation, Dense};
-use rayon::prelude::*;
 
 use crate::digest::{ModelDigest, encoder_files};
 use crate::directory::{ModelDirectory, omits_types};
-use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
+use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE, of_each};
 use crate::error::{Error, Result};
 use crate::families::{Family, HeadLayer};
 use crate::layout::{BoundLayout, Layout, Prepared, TokenSequence};
@@ -178,7 +177,8 @@ impl CrossEncoder {
         if let Some(bad) = self.without_rows(sequences) {
             return Err(Error::Options(format!("sequence {bad} has no token that its score is read from")));
         }
-        self.machine.install(|| self.score_sequences(sequences, scores, progress, cancel))?;
+        self.machine
+            .install(sequences.len(), || self.score_sequences(sequences, scores, progress, cancel))?;
         match scores.iter().position(|score| !score.is_finite()) {
             None => Ok(cost_of(sequences)),
             Some(bad) => {
@@ -205,14 +205,11 @@ impl CrossEncoder {
         let mut cost = Cost::default();
         for (pairs, scores) in work.pairs.chunks(SEQUENCES_AT_ONCE).zip(scores.chunks_mut(SEQUENCES_AT_ONCE))
         {
-            let sequences: Vec<TokenSequence> = pairs
-                .par_iter()
-                .map(|&(query, item)| {
-                    let query = queries[query as usize].as_ref().expect("prepared above");
-                    let item = items[item as usize].as_ref().expect("prepared above");
-                    self.layout.pair(query, item)
-                })
-                .collect();
+            let sequences = of_each(pairs, |&(query, item)| {
+                let query = queries[query as usize].as_ref().expect("prepared above");
+                let item = items[item as usize].as_ref().expect("prepared above");
+                Ok(self.layout.pair(query, item))
+            })?;
             self.check_rows(work, pairs, &sequences)?;
             self.score_sequences(&sequences, scores, progress, cancel)?;
             if let Some(bad) = scores.iter().position(|score| !score.is_finite()) {
@@ -324,7 +321,8 @@ impl PairScorer for CrossEncoder {
     ) -> loxia_core::Result<Cost> {
         assert_eq!(pairs.len(), scores.len(), "one score for each pair");
         let work = Work { queries, items, pairs };
-        Ok(self.machine.install(|| self.score_all(&work, scores, progress, cancel))?)
+        let texts = pairs.len().max(queries.len()).max(items.len());
+        Ok(self.machine.install(texts, || self.score_all(&work, scores, progress, cancel))?)
     }
 
     fn info(&self) -> ScorerInfo {
@@ -348,15 +346,11 @@ fn prepare(
     used: impl Iterator<Item = u32>,
     make: impl Fn(usize) -> Result<Prepared> + Sync,
 ) -> Result<Vec<Option<Prepared>>> {
-    let mut wanted = vec![false; count];
+    let mut wanted: Vec<(usize, bool)> = (0..count).map(|index| (index, false)).collect();
     for index in used {
-        wanted[index as usize] = true;
+        wanted[index as usize].1 = true;
     }
-    wanted
-        .into_par_iter()
-        .enumerate()
-        .map(|(index, wanted)| if wanted { make(index).map(Some) } else { Ok(None) })
-        .collect()
+    of_each(&wanted, |&(index, wanted)| if wanted { make(index).map(Some) } else { Ok(None) })
 }
 
 pub(crate) fn pack(layers: &[HeadLayer], machine: &Machine) -> Result<Vec<Dense>> {

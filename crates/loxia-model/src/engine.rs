@@ -60,12 +60,28 @@ impl Machine {
         })
     }
 
-    /// Runs work on this model's threads.
-    pub(crate) fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+    /// Runs work about so many texts on this model's threads. For a single one that is the calling thread, with the help
+    /// of others: handing it over would take a tenth of its time.
+    pub(crate) fn install<R: Send>(&self, texts: usize, work: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
-            Some(pool) => pool.install(work),
-            None => work(),
+            Some(pool) if texts > 1 => pool.install(work),
+            _ => work(),
         }
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
+    }
+}
+
+/// What is made of each, in order; a single one on the calling thread, for which there is no need to wake another.
+pub(crate) fn of_each<T: Sync, R: Send>(
+    all: &[T],
+    make: impl Fn(&T) -> Result<R> + Sync + Send,
+) -> Result<Vec<R>> {
+    match all {
+        [one] => Ok(vec![make(one)?]),
+        _ => all.par_iter().map(make).collect(),
     }
 }
 
@@ -74,7 +90,7 @@ pub(crate) struct Engine {
     backend: Box<dyn EncoderBackend>,
     positions: PositionRule,
     zero_types: bool,
-    token_budget: usize,
+    machine: Machine,
 }
 
 impl Engine {
@@ -84,8 +100,11 @@ impl Engine {
         let (positions, zero_types) = (architecture.positions, omit_types || ignores_types(architecture));
         let weights = std::mem::replace(&mut network.encoder, architecture.skeleton());
         let (kernel, precision) = (machine.kernel, machine.precision.into());
-        let backend = Box::new(CpuEncoder::new(architecture.shape.clone(), weights, kernel, precision)?);
-        Ok(Engine { backend, positions, zero_types, token_budget: machine.token_budget })
+        let mut backend = CpuEncoder::new(architecture.shape.clone(), weights, kernel, precision)?;
+        if let Some(pool) = &machine.pool {
+            backend = backend.with_threads(pool.clone());
+        }
+        Ok(Engine { backend: Box::new(backend), positions, zero_types, machine: machine.clone() })
     }
 
     pub(crate) fn hidden(&self) -> usize {
@@ -115,7 +134,7 @@ impl Engine {
         cancel: &Cancel,
     ) -> Result<()> {
         let lengths: Vec<usize> = sequences.iter().map(TokenSequence::len).collect();
-        let threads = rayon::current_num_threads();
+        let threads = self.machine.threads();
         let plans = plan_batches(&lengths, self.budget_for(lengths.iter().sum(), threads));
         let store = Mutex::new(store);
         let run_one = |plan: &[usize], among: usize| {
@@ -151,9 +170,9 @@ impl Engine {
     /// Tokens in a batch: fewer where that gives every thread some batches of its own.
     fn budget_for(&self, tokens: usize, threads: usize) -> usize {
         if threads == 1 {
-            return self.token_budget;
+            return self.machine.token_budget;
         }
-        (tokens / (BATCHES_A_THREAD * threads)).max(LEAST_TOKENS).min(self.token_budget)
+        (tokens / (BATCHES_A_THREAD * threads)).max(LEAST_TOKENS).min(self.machine.token_budget)
     }
 
     fn run_batch(

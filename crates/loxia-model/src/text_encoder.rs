@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use loxia_core::{Cancel, Item, Progress, Query, QueryText, ScorerInfo};
 use loxia_nn::Dense;
-use rayon::prelude::*;
 
 use crate::cross_encoder::pack;
 use crate::digest::ModelDigest;
 use crate::directory::omits_types;
 use crate::dual_plan::{DualPlan, TowerPlan};
-use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE};
+use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE, of_each};
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::layout::{BoundLayout, Layout, TokenSequence};
@@ -199,7 +198,7 @@ impl TextEncoder {
         lay_out: impl Fn(&Tower, &T) -> Result<(TokenSequence, String)> + Sync,
     ) -> Result<Embeddings> {
         let prompt = if side == Side::Query { &self.facts.query.prompt } else { &self.facts.item.prompt };
-        self.machine.install(|| {
+        self.machine.install(texts.len(), || {
             let skip = tower.tokens_to_skip(prompt)?;
             let mut out = Embeddings {
                 vectors: vec![0.0; texts.len() * tower.dim],
@@ -210,14 +209,11 @@ impl TextEncoder {
             let chunks =
                 texts.chunks(SEQUENCES_AT_ONCE).zip(out.vectors.chunks_mut(SEQUENCES_AT_ONCE * tower.dim));
             for (texts, vectors) in chunks {
-                let laid_out: Result<Vec<(TokenSequence, String)>> = texts
-                    .par_iter()
-                    .map(|text| {
-                        cancel.check()?;
-                        lay_out(tower, text)
-                    })
-                    .collect();
-                let (sequences, names): (Vec<_>, Vec<_>) = laid_out?.into_iter().unzip();
+                let laid_out = of_each(texts, |text| {
+                    cancel.check()?;
+                    lay_out(tower, text)
+                })?;
+                let (sequences, names): (Vec<_>, Vec<_>) = laid_out.into_iter().unzip();
                 tower.check_rows(side, &sequences, &names, skip)?;
                 tower.encode(side, &sequences, skip, vectors, progress, cancel)?;
                 if let Some(bad) = vectors.iter().position(|value| !value.is_finite()) {

@@ -9,6 +9,10 @@ mod embeddings;
 mod layer;
 mod passage;
 
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
 use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed};
 use crate::memory::{Buffer, Extent, Pool, Scratch};
 use crate::operations;
@@ -51,6 +55,8 @@ pub struct CpuEncoder {
     embeddings: Embeddings,
     bias: Option<DistanceBias>,
     layers: Vec<Layer>,
+    /// Whose threads share a batch, if not those of the pool it is called in.
+    threads: Option<Arc<ThreadPool>>,
     batches: Pool<BatchScratch>,
     blocks: Pool<BlockScratch>,
     attention: Pool<AttentionScratch>,
@@ -113,10 +119,22 @@ impl CpuEncoder {
             embeddings,
             bias,
             layers,
+            threads: None,
             batches: Pool::new(KEPT_FOR_BATCHES),
             blocks: Pool::new(KEPT_FOR_BLOCKS),
             attention: Pool::new(KEPT_FOR_ATTENTION),
         })
+    }
+
+    /// With the threads of a pool: a caller from outside computes with the help of all of them but one, and need not hand
+    /// the work over to one of them first. Otherwise they are those of the pool it is called in, or else of the global one.
+    pub fn with_threads(mut self, pool: Arc<ThreadPool>) -> Self {
+        self.threads = Some(pool);
+        self
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
     }
 
     /// The kernel it computes with.
@@ -149,7 +167,7 @@ impl CpuEncoder {
         out: &mut [f32],
         profile: &Profile,
     ) -> Result<()> {
-        self.forward_with(batch, rows, out, Some(profile), rayon::current_num_threads())
+        self.forward_with(batch, rows, out, Some(profile), self.threads())
     }
 
     fn run<'a>(&'a self, profile: Option<&'a Profile>, threads: usize) -> Run<'a> {
@@ -215,7 +233,7 @@ impl CpuEncoder {
 
 impl EncoderBackend for CpuEncoder {
     fn forward(&self, batch: &PackedBatch, rows: &[u32], out: &mut [f32]) -> Result<()> {
-        self.forward_with(batch, rows, out, None, rayon::current_num_threads())
+        self.forward_with(batch, rows, out, None, self.threads())
     }
 
     fn forward_among(
@@ -233,7 +251,7 @@ impl EncoderBackend for CpuEncoder {
     }
 
     fn describe(&self) -> String {
-        let threads = rayon::current_num_threads();
+        let threads = self.threads();
         format!("cpu, {} kernel, {}, {threads} threads", self.kernel, self.precision)
     }
 

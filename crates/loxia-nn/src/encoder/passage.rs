@@ -13,6 +13,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use super::attend::{AttentionPlan, lay_out_slots};
 use super::layer::{BlockScratch, Run};
@@ -29,6 +30,8 @@ const BLOCK_ROWS: usize = 192;
 const MOST_ROWS: usize = 256;
 /// Fewest rows that are worth another block.
 const FEWEST_ROWS: usize = 24;
+/// How long threads stay awake for a caller who comes back.
+const LINGERING: Duration = Duration::from_micros(200);
 /// Looks at a counter before the processor is offered to others.
 const SPINS: usize = 4096;
 
@@ -123,12 +126,34 @@ impl<'a> Passage<'a> {
         if threads <= 1 {
             return self.work(0);
         }
-        rayon::scope(|scope| {
-            for thread in 1..threads {
-                scope.spawn(move |_| self.work(thread * self.blocks.len() / threads));
+        // In place: work that a thread from outside hands over has to be waited for twice, at its start and at its end.
+        let pool = self.encoder.threads.as_deref();
+        match pool {
+            Some(pool) => pool.in_place_scope(|scope| self.share(scope, threads)),
+            None => rayon::in_place_scope(|scope| self.share(scope, threads)),
+        }
+        if rayon::current_thread_index().is_none() {
+            for _ in 1..threads {
+                match pool {
+                    Some(pool) => pool.spawn(linger),
+                    None => rayon::spawn(linger),
+                }
             }
-            self.work(0);
-        });
+        }
+    }
+
+    /// Runs all stages on this thread and on others of a scope, so many in all.
+    fn share<'s>(&'s self, scope: &rayon::Scope<'s>, threads: usize) {
+        for thread in 1..threads {
+            scope.spawn(move |_| {
+                self.work(thread * self.blocks.len() / threads);
+                // Until all is done: the next batch mostly comes right then, and finds this thread awake.
+                if let Some(last) = self.ended.last() {
+                    wait_for(last, self.blocks.len());
+                }
+            });
+        }
+        self.work(0);
     }
 
     /// Runs all stages on this thread, calling `after` with the states of all tokens after each of them; all
@@ -343,6 +368,19 @@ fn pause(looks: &mut usize) {
         std::thread::yield_now();
     } else {
         std::hint::spin_loop();
+    }
+}
+
+/// Keeps a thread of the pool awake for a little while after it has helped a caller from outside, who mostly comes back
+/// with the next batch at once. A thread that sleeps is slow to wake, on virtual machines above all: there an idle
+/// processor looks taken to the system, which then wakes the helper on the processor of the one it should help.
+fn linger() {
+    let start = Instant::now();
+    while start.elapsed() < LINGERING {
+        match rayon::yield_now() {
+            Some(rayon::Yield::Idle) => std::hint::spin_loop(),
+            _ => return,
+        }
     }
 }
 
