@@ -68,10 +68,6 @@ impl Machine {
             _ => work(),
         }
     }
-
-    fn threads(&self) -> usize {
-        self.pool.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
-    }
 }
 
 /// What is made of each, in order; a single one on the calling thread, for which there is no need to wake another.
@@ -90,7 +86,7 @@ pub(crate) struct Engine {
     backend: Box<dyn EncoderBackend>,
     positions: PositionRule,
     zero_types: bool,
-    machine: Machine,
+    token_budget: usize,
 }
 
 impl Engine {
@@ -104,7 +100,7 @@ impl Engine {
         if let Some(pool) = &machine.pool {
             backend = backend.with_threads(pool.clone());
         }
-        Ok(Engine { backend: Box::new(backend), positions, zero_types, machine: machine.clone() })
+        Ok(Engine { backend: Box::new(backend), positions, zero_types, token_budget: machine.token_budget })
     }
 
     pub(crate) fn hidden(&self) -> usize {
@@ -134,7 +130,7 @@ impl Engine {
         cancel: &Cancel,
     ) -> Result<()> {
         let lengths: Vec<usize> = sequences.iter().map(TokenSequence::len).collect();
-        let threads = self.machine.threads();
+        let threads = self.backend.threads();
         let plans = plan_batches(&lengths, self.budget_for(lengths.iter().sum(), threads));
         let store = Mutex::new(store);
         let run_one = |plan: &[usize], among: usize| {
@@ -170,9 +166,9 @@ impl Engine {
     /// Tokens in a batch: fewer where that gives every thread some batches of its own.
     fn budget_for(&self, tokens: usize, threads: usize) -> usize {
         if threads == 1 {
-            return self.machine.token_budget;
+            return self.token_budget;
         }
-        (tokens / (BATCHES_A_THREAD * threads)).max(LEAST_TOKENS).min(self.machine.token_budget)
+        (tokens / (BATCHES_A_THREAD * threads)).max(LEAST_TOKENS).min(self.token_budget)
     }
 
     fn run_batch(

@@ -24,6 +24,11 @@ pub trait EncoderBackend: Send + Sync {
         self.forward(batch, rows, out)
     }
 
+    /// Threads that share a batch of [`EncoderBackend::forward`].
+    fn threads(&self) -> usize {
+        rayon::current_num_threads()
+    }
+
     /// Shape of the encoder.
     fn shape(&self) -> &EncoderShape;
 

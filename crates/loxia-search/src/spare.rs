@@ -41,6 +41,13 @@ pub(crate) fn take(length: usize) -> Vec<f32> {
     }
 }
 
+/// A copy.
+pub(crate) fn copy(values: &[f32]) -> Vec<f32> {
+    let mut copy = take(values.len());
+    copy.copy_from_slice(values);
+    copy
+}
+
 /// Keeps numbers that nobody needs any more for [`take`]; if there are too many, the smallest go.
 pub(crate) fn give(values: Vec<f32>) {
     if bytes(&values) < FEWEST_BYTES || bytes(&values) > MOST_BYTES {

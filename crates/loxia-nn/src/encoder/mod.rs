@@ -133,10 +133,6 @@ impl CpuEncoder {
         self
     }
 
-    fn threads(&self) -> usize {
-        self.threads.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
-    }
-
     /// The kernel it computes with.
     pub fn kernel(&self) -> Kernel {
         self.kernel
@@ -244,6 +240,10 @@ impl EncoderBackend for CpuEncoder {
         out: &mut [f32],
     ) -> Result<()> {
         self.forward_with(batch, rows, out, None, threads.max(1))
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
     }
 
     fn shape(&self) -> &EncoderShape {

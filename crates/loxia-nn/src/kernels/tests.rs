@@ -320,6 +320,8 @@ fn common_and_extreme_sizes() {
     on_all!(attention_in_pairs(2, 32, 64, 64));
     on_all!(attention_in_pairs(1, 64, 300, 10));
     on_all!(attention_in_pairs(1, 5, 1, 1));
+    // Fewer keys than there are lanes, in the first vector of two.
+    on_all!(attention_in_pairs(3, 21, 7, 1));
     on_all_units!(attention_by_matrix(2, 32, 64, 64));
     on_all_units!(attention_by_matrix(1, 64, 300, 10));
     on_all_units!(attention_by_matrix(1, 5, 1, 1));

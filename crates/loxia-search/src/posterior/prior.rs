@@ -91,9 +91,7 @@ impl Prior {
         };
         let mean = match &own {
             Some(own) => {
-                let mut mean = spare::take(own.predicted.len());
-                mean.copy_from_slice(&own.predicted);
-                self.mean_with_vectors(&self.weights, &own.dual, &own.standard, mean)
+                self.mean_with_vectors(&self.weights, &own.dual, &own.standard, spare::copy(&own.predicted))
             }
             None => self.mean_without_vectors(&self.weights),
         };

@@ -330,8 +330,7 @@ fn hopeful_items(model: &Posterior, mean: &[f32]) -> Option<Vec<u32>> {
     if count >= mean.len() || !model.covariance.has_item_kernel(&model.settings) {
         return None;
     }
-    let mut sorted = spare::take(mean.len());
-    sorted.copy_from_slice(mean);
+    let mut sorted = spare::copy(mean);
     let (_, &mut least, _) = sorted.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
     spare::give(sorted);
     Some((0u32..).zip(mean).filter(|(_, value)| **value >= least).map(|(item, _)| item).collect())
