@@ -18,7 +18,8 @@ ENCODER_KEYS = (
     "minilm_256_embed", "base_256_embed",
 )  # fmt: skip
 OTHER_KEYS = ("rerank", "memory", "avx2_minilm_256")
-LIBRARIES = ("torch", "onnx", "openvino")
+# PyTorch last: with the times of the others known, it is not compiled for batch sizes that cannot win.
+LIBRARIES = ("openvino", "onnx", "torch")
 
 
 class Bench:
@@ -33,6 +34,8 @@ class Bench:
         self.words = workloads.Words(self.directories["minilm"])
         self.workloads = workloads.encoder_workloads(self.words, options.quick, options.smoke)
         self.variants, self.versions = {}, {}
+        # Peers that could not take part, by the key whose ratio lacks them.
+        self.lacking = {}
 
     def wants(self, key):
         return not self.options.only or key in self.options.only
@@ -81,19 +84,37 @@ class Bench:
             return None
         return one
 
+    def entries(self, precision, threads):
+        """Library and variant of every peer that is to take part; a library that did not start has none to name."""
+        for library in self.options.libraries:
+            for variant in self.variants.get(library, {precision: [""]}).get(precision, []):
+                parallel = variant.endswith(("streams", "throughput"))
+                slow_to_start = variant in ("compile", "freeze") and (threads == 1 or not self.options.compile)
+                if not (parallel and threads == 1) and not slow_to_start:
+                    yield library, variant
+
+    def note_lacking(self, key, precision, names, rows):
+        """Says and keeps which of these engines have no row."""
+        there = {row["engine"] for row in rows if row["precision"] == precision}
+        missing = [name for name in names if name not in there and name != OURS]
+        if missing and there:
+            self.lacking[f"{key}_{precision}"] = missing
+            report.say(f"the ratio {key}_{precision} lacks {', '.join(missing)}")
+
     def contestants(self, workers, model, threads):
         """Every engine, precision and variant that opens this model; peers only in precisions that ours has."""
         mine = [self.load(workers[OURS], OURS, "", precision, model, threads) for precision in ("f32", "int8")]
         found = [one for one in mine if one]
-        for library, worker in workers.items():
-            for precision in (one.precision for one in mine if one and library != OURS):
-                for variant in self.variants[library].get(precision, []):
-                    parallel = variant.endswith(("streams", "throughput"))
-                    slow_to_start = variant == "compile" and (threads == 1 or not self.options.compile)
-                    if (parallel and threads == 1) or slow_to_start:
-                        continue
-                    found.append(self.load(worker, library, variant, precision, model, threads))
+        for precision in [one.precision for one in found]:
+            for library, variant in self.entries(precision, threads):
+                if library in workers:
+                    found.append(self.load(workers[library], library, variant, precision, model, threads))
         return [one for one in found if one]
+
+
+def needs_even(variant):
+    """Whether it is compiled for one shape, so that sequences of many lengths are not for it."""
+    return "reshape" in variant
 
 
 def encoder_part(bench, threads):
@@ -107,10 +128,16 @@ def encoder_part(bench, threads):
         check = workloads.check_workload(bench.words, model)
         present = agreeing(bench.contestants(workers, model, threads), check, report.say)
         for workload in (workload for workload in wanted if workload.model == model):
-            racing = choose_batches(present, workload, report.say)
+            fitting = [one for one in present if workload.even or not needs_even(one.variant)]
+            racing = choose_batches(fitting, workload, report.say)
             repeat(near_the_best(racing), lambda one: one.run(workload), report.say, *bench.pace())
             results[workload.key] = medians(racing)
             report.table(workload, threads, results[workload.key])
+            for precision in dict.fromkeys(one.precision for one in present):
+                entries = (entry for entry in bench.entries(precision, threads) if workload.even or not needs_even(entry[1]))
+                names = [" ".join(entry).strip() for entry in entries]
+                label = workload.key if threads == 2 else f"one thread's {workload.key}"
+                bench.note_lacking(label, precision, names, results[workload.key])
         for one in present:
             with contextlib.suppress(EngineError):  # said when its process ended
                 one.worker.ask(do="drop", model=one.slot)
@@ -131,11 +158,12 @@ def run(options, root):
     for threads in (2,) if options.quick and not options.smoke else (2, 1):
         rows = encoder_part(bench, threads)
         rest[f"{threads} thread{'s' * (threads > 1)}"] = rows
-        if threads == 1:
-            report.one_thread({key: ratios(found, "cpu") for key, found in rows.items()})
-        else:
-            for key, found in rows.items():
-                final |= {f"{key}_{precision}": ratio for precision, ratio in ratios(found, "wall").items()}
+        clock, title = ("cpu", "one thread, CPU time") if threads == 1 else ("wall", "two threads, wall time")
+        found = {key: ratios(medians, clock) for key, medians in rows.items()}
+        report.ratios(title, found)
+        if threads == 2:
+            for key, pair in found.items():
+                final |= {f"{key}_{precision}": ratio.value for precision, ratio in pair.items()}
     for key, part in (("rerank", rerank_part), ("avx2_minilm_256", avx2_part), ("memory", memory_part)):
         if bench.wants(key):
             ratios_found, rest[key] = part(bench)
@@ -146,8 +174,10 @@ def run(options, root):
     report.others(during, "during this run")
     if options.json:
         busy = {"others before": before, "others during": during}
-        everything = {"machine": facts | busy, "versions": bench.versions, "ratios": final, "medians": rest}
+        everything = {"machine": facts | busy, "versions": bench.versions, "ratios": final, "lacking": bench.lacking}
+        everything["medians"] = rest
         options.json.write_text(json.dumps(everything, indent=1))
+    report.lacking(bench.lacking)
     print(json.dumps({key: float(f"{ratio:.3g}") for key, ratio in final.items()}))
 
 

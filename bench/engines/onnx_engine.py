@@ -50,8 +50,8 @@ class OnnxModel:
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.pool = ThreadPoolExecutor(threads) if variant == "streams" else None
 
-    def prepare(self, batch):
-        return dict(zip(INPUTS, batch.arrays))
+    def prepare(self, batches):
+        return [dict(zip(INPUTS, batch.arrays)) for batch in batches]
 
     def compute(self, inputs):
         each = self.pool.map if self.pool else map

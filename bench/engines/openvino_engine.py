@@ -1,4 +1,8 @@
-"""OpenVINO: f32, static int8 by NNCF, and dynamic int8 of compressed weights; each for latency and for throughput."""
+"""OpenVINO: f32, static int8 by NNCF, and dynamic int8 of compressed weights; each for latency and for throughput.
+
+"reshape" gives the network the exact shape of each batch before it is compiled, as OpenVINO's guide recommends where
+shapes are known.
+"""
 
 from importlib.metadata import version
 
@@ -9,8 +13,13 @@ from .batches import cut
 from .onnx_export import exported, kept
 
 VARIANTS = {
-    "f32": ["latency", "throughput"],
-    "int8": ["nncf latency", "nncf throughput", "dynamic latency", "dynamic throughput"],
+    "f32": ["latency", "throughput", "reshape latency", "reshape throughput"],
+    "int8": [
+        f"{kind}{shape} {hint}"
+        for kind in ("nncf", "dynamic")
+        for shape in ("", " reshape")
+        for hint in ("latency", "throughput")
+    ],
 }
 
 
@@ -59,10 +68,38 @@ def compressed_int8(directory, cache):
     return derived(directory, cache, "compressed", change)
 
 
+class Compiled:
+    """A compiled network with its request, or for throughput its queue of requests."""
+
+    def __init__(self, model, settings):
+        compiled = ov.Core().compile_model(model, "CPU", settings)
+        self.queue = self.request = None
+        if settings["PERFORMANCE_HINT"] == "THROUGHPUT":
+            self.queue = ov.AsyncInferQueue(compiled, compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS"))
+            self.queue.set_callback(self.receive)
+        else:
+            self.request = compiled.create_infer_request()
+
+    @staticmethod
+    def receive(request, wanted):
+        outputs, place = wanted
+        outputs[place] = request.get_output_tensor().data.copy()
+
+    def start(self, inputs, outputs, place):
+        if self.queue:
+            self.queue.start_async(inputs, userdata=(outputs, place), share_inputs=True)
+        else:
+            outputs[place] = self.request.infer(inputs, share_inputs=True)[0].copy()
+
+    def wait(self):
+        if self.queue:
+            self.queue.wait_all()
+
+
 class OpenVinoModel:
     def __init__(self, directory, precision, variant, threads, cache, **calibrating):
         hint = variant.rsplit(" ", 1)[-1]
-        settings = {"PERFORMANCE_HINT": hint.upper(), "INFERENCE_NUM_THREADS": threads}
+        self.settings = settings = {"PERFORMANCE_HINT": hint.upper(), "INFERENCE_NUM_THREADS": threads}
         if precision == "f32":
             # Without it a machine with AMX would compute in bfloat16.
             settings["INFERENCE_PRECISION_HINT"] = "f32"
@@ -72,29 +109,26 @@ class OpenVinoModel:
         else:
             settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = "32"
             path = compressed_int8(directory, cache)
-        core = ov.Core()
-        compiled = core.compile_model(core.read_model(path), "CPU", settings)
-        if hint == "throughput":
-            jobs = compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
-            self.queue, self.request = ov.AsyncInferQueue(compiled, jobs), None
-            self.queue.set_callback(self.receive)
-        else:
-            self.queue, self.request = None, compiled.create_infer_request()
+        self.model = ov.Core().read_model(path)
+        self.compiled = None if "reshape" in variant else Compiled(self.model, settings)
 
-    def receive(self, request, place):
-        self.outputs[place] = request.get_output_tensor().data.copy()
+    def reshaped(self, shape):
+        model = self.model.clone()
+        model.reshape(dict.fromkeys(model.inputs, ov.PartialShape(shape)))
+        return Compiled(model, self.settings)
 
-    def prepare(self, batch):
-        return list(batch.arrays)
+    def prepare(self, batches):
+        shapes = dict.fromkeys(batch.ids.shape for batch in batches)
+        runners = {shape: self.compiled or self.reshaped(shape) for shape in shapes}
+        return [(runners[batch.ids.shape], list(batch.arrays)) for batch in batches]
 
     def compute(self, inputs):
-        if self.request:
-            return [self.request.infer(each, share_inputs=True)[0].copy() for each in inputs]
-        self.outputs = [None] * len(inputs)
-        for place, each in enumerate(inputs):
-            self.queue.start_async(each, userdata=place, share_inputs=True)
-        self.queue.wait_all()
-        return self.outputs
+        outputs = [None] * len(inputs)
+        for place, (runner, arrays) in enumerate(inputs):
+            runner.start(arrays, outputs, place)
+        for runner in {id(runner): runner for runner, _ in inputs}.values():
+            runner.wait()
+        return outputs
 
 
 def open_model(*arguments, **calibrating):

@@ -34,20 +34,26 @@ class Worker:
 
     def workload(self, command):
         model = self.models[command["model"]]
+        place = command["model"], command["workload"]
         if getattr(model, "takes_texts", False):
             pairs = model.read(command["run"][0])
-            self.workloads[command["workload"]] = (pairs, None, len(pairs))
+            self.workloads[place] = (pairs, None, len(pairs))
         else:
+            self.forget(command["model"])
             sequences = command["ids"]
             batches = cut(sequences, command["batch"], command["order"], command.get("separator"))
-            inputs = [model.prepare(batch) for batch in batches]
+            inputs = model.prepare(batches)
             rows = [row for batch in batches for row in batch.rows]
-            self.workloads[command["workload"]] = (inputs, rows, len(sequences))
+            self.workloads[place] = (inputs, rows, len(sequences))
         return {}
+
+    def forget(self, model):
+        """Drops a model's workloads: with some engines they hold a network compiled for their shape."""
+        self.workloads = {place: held for place, held in self.workloads.items() if place[0] != model}
 
     def run(self, command):
         model = self.models[command["model"]]
-        inputs, rows, count = self.workloads[command["workload"]]
+        inputs, rows, count = self.workloads[command["model"], command["workload"]]
         wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(command.get("repeat", 1)):
             outputs = model.compute(inputs)
@@ -61,6 +67,7 @@ class Worker:
         return answer
 
     def drop(self, command):
+        self.forget(command["model"])
         return {"ok": self.models.pop(command["model"], None) is not None}
 
     def memory(self, _command):

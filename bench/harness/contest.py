@@ -4,10 +4,12 @@ Every repetition runs all engines once, in a new random order, so that whatever 
 them alike. What is compared are medians.
 """
 
+import math
 import random
 import statistics
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +27,8 @@ PAUSE = 0.05
 SPREAD = 2.0
 # A peer whose trials are so much slower than the fastest's is not repeated; the better of them is its time.
 HOPELESS = 1.5
+# One so much slower than the fastest peer with its first batch size is not tried with others: none makes up for it.
+FAR_BEHIND = 2.0
 
 
 @dataclass
@@ -119,28 +123,46 @@ def agreeing(contestants, workload, say):
     return kept
 
 
-def choose_batches(contestants, workload, say):
-    """Finds the batch size each engine is fastest with, and tries that once more; those that fail are left out.
+def best_trial(one, workload, size):
+    """The faster of two runs with a batch size, after one that builds kernels or compiles and does not count."""
+    one.give(workload, size)
+    one.run(workload)
+    return min((one.run(workload) for _ in range(2)), key=lambda took: took["wall"])
 
-    The first run with a size builds kernels or compiles, and does not count.
-    """
-    wall = lambda took: took["wall"]
-    kept = []
+
+def trials_of(one, workload, fastest):
+    """Best trials of a peer by batch size: those to begin with, and on while the best lies on the edge."""
+    trials = {}
+    wall = lambda size: trials[size]["wall"]
+    for size in workload.batches:
+        trials[size] = best_trial(one, workload, size)
+        if wall(size) > FAR_BEHIND * fastest:
+            return trials
+    while size := workload.next_batch(min(trials, key=wall), trials):
+        trials[size] = best_trial(one, workload, size)
+    return trials
+
+
+def choose_batches(contestants, workload, say):
+    """Finds the batch size each engine is fastest with, and tries that once more; those that fail are left out."""
+    kept, fastest = [], {}
     for one in contestants:
-        trials = {}
+        known = fastest.get(one.precision, math.inf)
         try:
-            for size in (None,) if one.library == OURS else workload.batches:
-                one.give(workload, size)
-                one.run(workload)
-                trials[size] = one.run(workload)
-            one.batch = min(trials, key=lambda size: wall(trials[size]))
+            if one.library == OURS:
+                trials = {None: best_trial(one, workload, None)}
+            else:
+                trials = trials_of(one, workload, known)
+            one.batch = min(trials, key=lambda size: trials[size]["wall"])
             one.give(workload, one.batch)
-            better = min(trials[one.batch], one.run(workload), key=wall)
+            better = min(trials[one.batch], one.run(workload), key=lambda took: took["wall"])
         except EngineError as error:
             say(f"dropped: {one.precision} {one.name} on {workload.key}: {error}")
             continue
         one.walls, one.cpus, one.repeated = [better["wall"]], [better["cpu"]], False
         one.best = better["wall"]
+        if one.library != OURS:
+            fastest[one.precision] = min(one.best, known)
         kept.append(one)
     return kept
 
@@ -157,7 +179,7 @@ def near_the_best(contestants):
 def repeat(contestants, run, say, seconds, fewest, most):
     """Runs all contestants in random orders until the time is up, and keeps these times only.
 
-    A peer that fails on the way keeps no time; ours must not fail.
+    A peer that fails on the way, its process restarted once, keeps no time; ours must not fail.
     """
     order, stream, started = list(contestants), random.Random(0), time.monotonic()
     rounds = 0
@@ -193,8 +215,15 @@ def medians(contestants):
     ]  # fmt: skip
 
 
+class Ratio(NamedTuple):
+    """A peer's figure over ours."""
+
+    value: float
+    peer: str
+
+
 def ratios(rows, clock):
-    """Best peer's figure over ours, by precision; a precision one side lacks has none.
+    """The best peer's figure over ours, by precision; a precision one side lacks has none.
 
     Every peer that ran counts, also one that was not repeated: its better trial.
     """
@@ -202,7 +231,8 @@ def ratios(rows, clock):
     for precision in ("f32", "int8"):
         counted = [row for row in rows if row["precision"] == precision]
         mine = [row[clock] for row in counted if row["engine"] == OURS]
-        peers = [row[clock] for row in counted if row["engine"] != OURS]
+        peers = [row for row in counted if row["engine"] != OURS]
         if mine and peers:
-            found[precision] = min(peers) / mine[0]
+            best = min(peers, key=lambda row: row[clock])
+            found[precision] = Ratio(best[clock] / mine[0], best["engine"])
     return found

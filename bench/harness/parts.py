@@ -67,7 +67,9 @@ def rerank_part(bench):
     for worker in (mine, theirs):
         worker.close()
     # Both of our precisions against the f32 peer: that is what people would change from.
-    base = next(row["wall"] for row in rows if row["engine"] != OURS)
+    base = next((row["wall"] for row in rows if row["engine"] != OURS), None)
+    if not base:
+        return {}, rows
     return {f"rerank_{row['precision']}": base / row["wall"] for row in rows if row["engine"] == OURS}, rows
 
 
@@ -84,11 +86,10 @@ def avx2_part(bench):
     workload = bench.workloads["minilm_256"]
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
-    racing = [
-        bench.load(theirs, "torch", "sdpa", "f32", "cross", THREADS),
-        bench.load(mine, OURS, "", "f32", "cross", THREADS),
-    ]
-    if not all(racing):
+    variants = ["sdpa", "freeze"] if bench.options.compile else ["sdpa"]
+    peers = [bench.load(theirs, "torch", variant, "f32", "cross", THREADS) for variant in variants]
+    racing = [one for one in (*peers, bench.load(mine, OURS, "", "f32", "cross", THREADS)) if one]
+    if len({one.library for one in racing}) < 2:
         return {}, []
     racing = agreeing(racing, workloads.check_workload(bench.words, "cross"), report.say)
     racing = choose_batches(racing, workload, report.say)
@@ -96,24 +97,44 @@ def avx2_part(bench):
     rows = medians(racing)
     report.say(f"\nboth sides limited to AVX2 (our kernel: {mine.ask(do='machine')['kernel']})")
     report.table(workload, THREADS, rows)
+    bench.note_lacking("avx2_minilm_256", "f32", [f"torch {variant}" for variant in variants], rows)
     for worker in (mine, theirs):
         worker.close()
-    return {f"avx2_minilm_256_{precision}": ratio for precision, ratio in ratios(rows, "wall").items()}, rows
+    return {f"avx2_minilm_256_{precision}": ratio.value for precision, ratio in ratios(rows, "wall").items()}, rows
 
 
 def memory_part(bench):
-    """Peak resident memory of a fresh process that opens the model and computes minilm_256."""
-    rows = []
+    """Peak resident memory of a fresh process that opens a model and computes a workload."""
+    found, rows = {}, {}
+    for key, name in (("memory", "minilm_256"), ("memory_base", "base_256")):
+        rows[key] = memory_rows(bench, key, bench.workloads[name])
+        report.memory(name, rows[key])
+        found |= {f"{key}_{precision}": ratio.value for precision, ratio in ratios(rows[key], "peak").items()}
+    return found, rows
+
+
+def memory_rows(bench, key, workload):
+    rows = [{"precision": "", "engine": "Python with NumPy alone", "peak": bare_peak(bench)}]
     for precision in ("f32", "int8"):
-        mine = peak_of(bench, OURS, precision, "")
+        mine = peak_of(bench, OURS, precision, "", workload)
         peers = MEMORY_VARIANTS[precision].items() if mine else ()
         found = {OURS: mine}
         for library, variants in peers:
             for variant in variants if library in bench.options.libraries else ():
-                found[f"{library} {variant}"] = peak_of(bench, library, precision, variant)
-        rows += [{"precision": precision, "engine": name, "peak": peak} for name, peak in found.items() if peak]
-    report.memory(rows)
-    return {f"memory_{precision}": ratio for precision, ratio in ratios(rows, "peak").items()}, rows
+                found[f"{library} {variant}"] = peak_of(bench, library, precision, variant, workload)
+        made = [{"precision": precision, "engine": name, "peak": peak} for name, peak in found.items() if peak]
+        bench.note_lacking(key, precision, found, made)
+        rows += made
+    return rows
+
+
+def bare_peak(bench):
+    """Bytes of a peer's worker without a library: what all of theirs start from."""
+    worker = process.peer("numpy", THREADS, bench.log)
+    worker.ask(do="machine")
+    peak = worker.ask(do="memory")["peak"]
+    worker.close()
+    return peak
 
 
 # One process for each engine; how work is spread over threads changes little.
@@ -123,16 +144,15 @@ MEMORY_VARIANTS = {
 }
 
 
-def peak_of(bench, library, precision, variant):
+def peak_of(bench, library, precision, variant, workload):
     """Bytes, or None with the reason said. Derived files are made in a first process, which does not count."""
-    workload = bench.workloads["minilm_256"]
     for counts in (False, True) if library in ("onnx", "openvino") else (True,):
         if library == OURS:
             worker = process.ours(bench.options.loxia, bench.log)
         else:
             worker = process.peer(library, THREADS, bench.log)
         try:
-            one = bench.load(worker, library, variant, precision, "cross", THREADS)
+            one = bench.load(worker, library, variant, precision, workload.model, THREADS)
             if not one:
                 return None
             if counts:
@@ -140,5 +160,8 @@ def peak_of(bench, library, precision, variant):
                 for _ in range(3):
                     one.run(workload)
                 return worker.ask(do="memory")["peak"]
+        except EngineError as error:
+            report.say(f"dropped: {precision} {library} {variant} of memory: {error}")
+            return None
         finally:
             worker.close()

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from . import machine
+from . import machine, report
 
 BENCH = Path(__file__).resolve().parent.parent
 
@@ -17,18 +17,47 @@ class EngineError(Exception):
     """An engine refused, failed or died."""
 
 
-class Worker:
-    """A process that answers each command with one line."""
+class Died(EngineError):
+    """Its process is gone."""
 
-    def __init__(self, command, environment, log, patience=900):
+
+class Worker:
+    """A process that answers each command with one line. A peer's that dies is restarted once."""
+
+    def __init__(self, name, command, environment, log, patience=900):
+        self.name = name
         self.patience = patience
-        self.process = subprocess.Popen(
+        self.start = lambda: subprocess.Popen(
             command, cwd=BENCH, env=os.environ | environment, text=True, encoding="utf-8",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
         )  # fmt: skip
+        self.process = self.start()
+        # Ours must not die, and is not helped.
+        self.restarts = 0 if name == "loxia" else 1
+        # Commands that made what it holds, to be given to its successor.
+        self.held = {}
 
     def ask(self, **command):
-        """Sends a command and waits for its answer, for as long as patience lasts."""
+        """Sends a command and waits for its answer; raises EngineError if there is none or it is a refusal."""
+        try:
+            answer = self.ask_once(command)
+        except Died as error:
+            if not self.restarts:
+                raise
+            report.say(f"restarted: {self.name}: {error}")
+            self.restarts -= 1
+            self.process = self.start()
+            for earlier in self.held.values():
+                self.ask_once(earlier)
+            answer = self.ask_once(command)
+        if command["do"] in ("load", "workload"):
+            self.held[command["do"], command["model"], command.get("workload")] = command
+        elif command["do"] == "drop":
+            self.held = {made: held for made, held in self.held.items() if made[1] != command["model"]}
+        return answer
+
+    def ask_once(self, command):
+        """As `ask` on the process that runs now, for as long as patience lasts."""
         watchdog = threading.Timer(self.patience, self.process.kill)
         watchdog.start()
         try:
@@ -40,7 +69,7 @@ class Worker:
         finally:
             watchdog.cancel()
         if not line:
-            raise EngineError(f"its process ended (exit code {self.process.wait()})")
+            raise Died(f"its process ended (exit code {self.process.wait()})")
         answer = json.loads(line)
         if not answer["ok"]:
             raise EngineError(answer.get("error", "refused"))
@@ -58,7 +87,7 @@ class Worker:
 
 def ours(binary, log, environment=None):
     """Our own worker."""
-    return Worker([str(binary), "bench", "encoder", "--worker"], environment or {}, log)
+    return Worker("loxia", [str(binary), "bench", "encoder", "--worker"], environment or {}, log)
 
 
 def peer(library, threads, log, environment=None):
@@ -67,4 +96,4 @@ def peer(library, threads, log, environment=None):
     quiet = {"TOKENIZERS_PARALLELISM": "true", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     needed = machine.openvino_environment() if library == "openvino" else {}
     command = [sys.executable, "-m", "engines.worker", library]
-    return Worker(command, limits | quiet | needed | (environment or {}), log)
+    return Worker(library, command, limits | quiet | needed | (environment or {}), log)

@@ -36,28 +36,34 @@ def table(workload, threads, rows):
 
 
 def body(rows, count, unit):
-    say(f"  {'':5} {'engine':30} {'batch':>5} {'wall ms':>9} {'CPU ms':>9} {unit:>10} {'runs':>5}  agreement")
+    say(f"  {'':5} {'engine':36} {'batch':>5} {'wall ms':>9} {'CPU ms':>9} {unit:>10} {'runs':>5}  agreement")
     for row in sorted(rows, key=lambda row: (row["precision"], row["wall"])):
         batch = row["batch"] or ""
         agreement = "" if row["agreement"] is None else f"{row['agreement']:.5f}"
         say(
-            f"  {row['precision']:5} {row['engine']:30} {batch:>5} {1e3 * row['wall']:9.1f} {1e3 * row['cpu']:9.1f} "
+            f"  {row['precision']:5} {row['engine']:36} {batch:>5} {1e3 * row['wall']:9.1f} {1e3 * row['cpu']:9.1f} "
             f"{count / row['wall']:10,.0f} {row['runs']:5}  {agreement}"
         )
 
 
-def one_thread(found):
-    """Ratios of CPU time on one thread; the final object has those of wall time on two."""
+def ratios(title, found):
+    """The ratio of each key in both precisions, and which peer it is against."""
     if not found:
         return
-    say("\none thread, CPU time: best peer / ours (above 1: ours is faster)")
-    say(f"  {'':24} {'f32':>6} {'int8':>6}")
+    say(f"\n{title}: best peer / ours (above 1: ours is faster)")
+    say(f"  {'':24} {'f32':>6} {'best peer':36} {'int8':>6} best peer")
     for key, pair in found.items():
-        cell = lambda precision: f"{pair[precision]:6.2f}" if precision in pair else " " * 6
-        say(f"  {key:24} {cell('f32')} {cell('int8')}")
+        cell = lambda precision: f"{pair[precision].value:6.2f} {pair[precision].peer:36}" if precision in pair else " " * 43
+        say(f"  {key:24} {cell('f32')} {cell('int8')}".rstrip())
 
 
-def memory(rows):
-    say("\npeak memory, minilm_256, 2 threads, each engine in a process of its own")
+def lacking(found):
+    """Peers that should have counted for a key and could not."""
+    if found:
+        say("lacking: " + "; ".join(f"{key} lacks {', '.join(names)}" for key, names in found.items()))
+
+
+def memory(key, rows):
+    say(f"\npeak memory, {key}, 2 threads, each engine in a process of its own")
     for row in sorted(rows, key=lambda row: (row["precision"], row["peak"])):
-        say(f"  {row['precision']:5} {row['engine']:30} {row['peak'] / 2**20:8.0f} MiB")
+        say(f"  {row['precision']:5} {row['engine']:36} {row['peak'] / 2**20:8.0f} MiB")

@@ -12,18 +12,33 @@ CLS, SEP = 101, 102
 
 @dataclass
 class Workload:
-    """Sequences for one model, and how peers may batch them: the fastest of `batches` counts."""
+    """Sequences for one model, and how peers may batch them.
+
+    Peers begin with `batches` and, unless these are `fixed`, go on to smaller or larger ones; the fastest counts.
+    """
 
     key: str
     model: str
     sequences: list
     batches: tuple
+    fixed: bool = True
     order: str = "given"
     repeat: int = 1
 
     @property
     def separator(self):
         return SEP if scores_pairs(self.model) else None
+
+    @property
+    def even(self):
+        """Whether all sequences have one length."""
+        return len(set(map(len, self.sequences))) == 1
+
+    def next_batch(self, best, tried):
+        """The size past the edge of those tried, where the best lies on it; else None."""
+        beyond = [best // 2] * (best == min(tried)) + [best * 2] * (best == max(tried))
+        allowed = [size for size in beyond if 1 <= size <= len(self.sequences)]
+        return allowed[0] if allowed and not self.fixed else None
 
     @property
     def tokens(self):
@@ -61,26 +76,28 @@ class Words:
 def encoder_workloads(words, quick, smoke):
     """Every workload of token sequences by its key.
 
-    A quick run tries the two smaller batch sizes: the smallest leaves a batch for each of two threads. In a smoke test
-    the sequences are an eighth as long.
+    A quick run tries two batch sizes and no others: the smaller leaves a batch for each of two threads. In a smoke
+    test the sequences are an eighth as long.
     """
     short = lambda length: length // 8 if smoke else length
     between = lambda seed, low, high, count: np.random.default_rng(seed).integers(short(low), short(high) + 1, count)
     sizes = lambda *every: every[:2] if quick else every
+    fixed = quick and not smoke
     long = lambda seed, count, pair: words.sequences(seed, [short(256)] * count, pair=pair)
     few, fewer = (8, 2) if quick else (16, 4)
     mixed = words.sequences(3, between(3, 32, 256, 64), pair=True)
     pairs = words.sequences(5, between(5, *((64, 96) if smoke else (24, 56)), 128), pair=True)
     pair = words.sequences(4, [short(128)], pair=True)
     made = [
-        Workload("minilm_256", "cross", long(1, few, True), sizes(4, 8, 16)),
-        Workload("base_256", "base_cross", long(2, fewer, True), sizes(1, 2, 4)),
+        Workload("minilm_256", "cross", long(1, few, True), sizes(4, 8, 16), fixed),
+        Workload("base_256", "base_cross", long(2, fewer, True), sizes(1, 2, 4), fixed),
+        # Its key says what is compared: padded batches as large as people take them.
         Workload("minilm_mixed_padded", "cross", mixed, sizes(16, 32, 64)),
-        Workload("minilm_mixed_bucketed", "cross", mixed, sizes(4, 8, 16), order="sorted"),
+        Workload("minilm_mixed_bucketed", "cross", mixed, sizes(4, 8, 16), fixed, order="sorted"),
         Workload("minilm_1x128", "cross", pair, sizes(1), repeat=16),
-        Workload("minilm_40", "cross", pairs, sizes(16, 32, 64)),
-        Workload("minilm_256_embed", "minilm", long(1, few, False), sizes(4, 8, 16)),
-        Workload("base_256_embed", "base", long(2, fewer, False), sizes(1, 2, 4)),
+        Workload("minilm_40", "cross", pairs, sizes(16, 32, 64), fixed),
+        Workload("minilm_256_embed", "minilm", long(1, few, False), sizes(4, 8, 16), fixed),
+        Workload("base_256_embed", "base", long(2, fewer, False), sizes(1, 2, 4), fixed),
     ]
     return {workload.key: workload for workload in made}
 
