@@ -10,7 +10,7 @@ use crate::dual_plan::DualPlan;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::inspect::single_directory;
-use crate::network::{Network, Top};
+use crate::network::{Network, NotFinite, Top};
 use crate::options::{ModelOptions, Variant};
 use crate::spec::ModelSpec;
 use crate::text_encoder::TextEncoder;
@@ -30,16 +30,18 @@ pub struct CheckLine {
 /// Checks a model: names, shapes and values of all weights, tokenizer against vocabulary, and a self-score
 /// that must be finite and the same alone and in company.
 ///
-/// A model that cannot be opened is an error; one that opens but computes nonsense has lines that are not ok.
+/// A model whose files cannot be read is an error; one that computes nonsense has lines that are not ok. With weights that
+/// are not finite it is not asked for a score: opening it is refused.
 pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>> {
     if let Some(directory) = single_directory(spec)? {
         let config = directory.config()?;
         if directory.decide(Some(&config), options)?.variant != Variant::Dual {
             let parts = CrossEncoderParts::resolve(&directory, options)?;
-            let mut lines =
-                vec![check_weights("weights", directory.transformer(), &parts.config, parts.top)?];
-            lines.push(check_pair(&CrossEncoder::open(spec, options)?));
-            return Ok(lines);
+            let weights = check_weights("weights", directory.transformer(), &parts.config, parts.top)?;
+            if !weights.ok {
+                return Ok(vec![weights]);
+            }
+            return Ok(vec![weights, check_pair(&CrossEncoder::open(spec, options)?)]);
         }
     }
     let plan = DualPlan::resolve(spec, options)?;
@@ -50,20 +52,21 @@ pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>>
             break;
         }
     }
-    lines.push(check_vectors(&TextEncoder::open(spec, options)?));
+    if lines.iter().all(|line| line.ok) {
+        lines.push(check_vectors(&TextEncoder::open(spec, options)?));
+    }
     Ok(lines)
 }
 
 fn check_weights(what: &str, directory: &Path, config: &ModelConfig, top: Top) -> Result<CheckLine> {
-    let mut network = Network::read(directory, config, top)?;
-    let mut bad = Vec::new();
+    let mut network = Network::read_any(directory, config, top)?;
+    let mut bad = NotFinite::default();
     let mut count = 0;
     network.walk("", &mut |name, _, values| {
         count += values.len();
-        if values.iter().any(|value| !value.is_finite()) {
-            bad.push(name.to_owned());
-        }
+        bad.look_at(name, values);
     });
+    let NotFinite(bad) = bad;
     let found = if bad.is_empty() {
         format!("{count} numbers, all finite")
     } else {

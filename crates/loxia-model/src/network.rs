@@ -36,8 +36,17 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Reads a network from a directory's weights.
+    /// Reads a network from a directory's weights, which must be finite: kernels may make a plausible score of a NaN.
     pub(crate) fn read(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
+        let mut network = Self::read_any(directory, config, top)?;
+        let mut bad = NotFinite::default();
+        network.walk("", &mut |name, _, values| bad.look_at(name, values));
+        bad.refuse(directory)?;
+        Ok(network)
+    }
+
+    /// Reads a network whatever its numbers are.
+    pub(crate) fn read_any(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
         let store = WeightStore::open(directory)?;
         Self::load(directory, config, top, TensorLoader::new(&store))
     }
@@ -112,6 +121,32 @@ impl Network {
     }
 }
 
+/// Names of tensors that hold a NaN or an infinity.
+#[derive(Debug, Default)]
+pub(crate) struct NotFinite(pub(crate) Vec<String>);
+
+impl NotFinite {
+    pub(crate) fn look_at(&mut self, name: &str, values: &[f32]) {
+        // Without a way out within a block, blocks are compared many at a time.
+        let sound = |block: &[f32]| block.iter().fold(true, |sound, value| sound & value.is_finite());
+        if !values.chunks(4096).all(sound) {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    fn refuse(self, directory: &Path) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let what = format!(
+            "these tensors hold NaN or infinity: {}; the file is damaged, or its training diverged, or its numbers \
+             overflowed when they were stored in fewer bits",
+            self.0.join(", ")
+        );
+        Err(Error::Malformed { path: directory.into(), what })
+    }
+}
+
 impl Top {
     fn describe(self) -> &'static str {
         match self {
@@ -139,5 +174,9 @@ pub(crate) fn read_dense(step: &Step) -> Result<Option<HeadLayer>> {
         loader.fill("linear.bias", &[*outputs], values);
     }
     loader.finish(directory, "a Dense module", |_| false)?;
+    let mut bad = NotFinite::default();
+    bad.look_at("linear.weight", &linear.weight);
+    linear.bias.iter().for_each(|values| bad.look_at("linear.bias", values));
+    bad.refuse(directory)?;
     Ok(Some(HeadLayer { linear, activation: *activation }))
 }

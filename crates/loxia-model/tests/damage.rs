@@ -156,6 +156,9 @@ fn weights_that_are_not_numbers_are_found() {
     std::fs::write(&path, file).unwrap();
     let lines = check(&ModelSpec::from(directory.as_path()), &ModelOptions::default()).unwrap();
     assert!(lines[0].found.starts_with("not finite: ") && !lines[0].ok, "{lines:?}");
+    let refusal = message(&directory);
+    let tensor = lines[0].found.strip_prefix("not finite: ").unwrap();
+    assert!(refusal.contains("NaN or infinity") && refusal.contains(tensor), "{refusal}");
 }
 
 #[test]
