@@ -60,7 +60,13 @@ fn code_of(error: &Error) -> u8 {
         return 0;
     }
     for cause in error.chain() {
-        if cause.is::<Usage>() {
+        // A kernel that is not to be had is asked for in the environment.
+        let kernel = |error: &loxia::nn::Error| matches!(error, loxia::nn::Error::Kernel { .. });
+        let by_engine = match cause.downcast_ref::<loxia::model::Error>() {
+            Some(loxia::model::Error::Engine(error)) => Some(error),
+            _ => cause.downcast_ref::<loxia::nn::Error>(),
+        };
+        if cause.is::<Usage>() || by_engine.is_some_and(kernel) {
             return 2;
         }
         // The search crate's errors speak for those of the core within them, also in a chain.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use loxia::core::IdTable;
 use loxia::core::artefact::Existing;
-use loxia::core::{IdTable, QueryText};
 use loxia::data::{DataFormat, DataOptions, DataSet, QueryStore};
 use loxia::model::layout::{Compat, LayoutKind};
 use loxia::model::{
@@ -299,17 +299,6 @@ impl DataFlags {
 /// The double whose shortest decimal form is that of the float: files say 0.1, not 0.10000000149011612.
 pub(crate) fn shortest(score: f32) -> f64 {
     score.to_string().parse().unwrap_or(f64::from(score))
-}
-
-/// A query as typed: `left [[mention]] right` is a mention in its context, anything else plain text.
-pub(crate) fn query_text(typed: &str) -> QueryText {
-    if let Some((left, rest)) = typed.split_once("[[")
-        && let Some((mention, right)) = rest.split_once("]]")
-    {
-        let part = |text: &str| text.trim().to_owned();
-        return QueryText::Mention { left: part(left), mention: part(mention), right: part(right) };
-    }
-    QueryText::Plain(typed.to_owned())
 }
 
 /// The ids at some positions of a table.

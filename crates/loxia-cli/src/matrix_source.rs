@@ -51,6 +51,8 @@ fn read(path: &Path, kind: ArtefactKind, context: &Context) -> Result<Dense> {
 
 fn from_directory(path: &Path, kind: ArtefactKind) -> Result<Dense> {
     let matrix = ScoreMatrix::open_kind(path, kind)?;
+    // All of it is wanted in memory, so that looking for damage costs little.
+    matrix.verify()?;
     // The file holds as many numbers: `open_kind` has compared.
     let mut values = Vec::with_capacity(matrix.rows() * matrix.cols());
     for row in 0..matrix.rows() {

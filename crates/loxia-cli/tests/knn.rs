@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use loxia::core::Seed;
+use loxia::core::artefact::Existing;
+use loxia::core::matrix::ScoreMatrix;
 use loxia::core::npy::NpyWriter;
+use loxia::core::{IdTable, Seed};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -160,6 +162,44 @@ fn published_accounting_and_items_in_the_query_slot() {
         .fails_with(1, &["itemcur needs scores of items"]);
     run(directory.path(), &format!("{INPUT} --item-scores q.npy"))
         .fails_with(2, &["one side must be all of them"]);
+}
+
+#[test]
+fn without_vectors_the_usual_methods_are_those_that_need_none() {
+    let directory = directory();
+    let said = run(
+        directory.path(),
+        "eval knn --scores s.npy --anchors 0..40 --test 40..60 --k 10 --cost 50 --json",
+    );
+    let methods: Vec<String> = serde_json::from_str::<Vec<serde_json::Value>>(&said.stdout)
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["method"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(methods, ["anncur", "adacur", "axn", "posterior"]);
+}
+
+#[test]
+fn damaged_scores_are_refused() {
+    let directory = directory();
+    let matrix = directory.path().join("matrix");
+    let ids = |count: usize| {
+        let ids: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+        IdTable::try_from(ids.as_slice()).unwrap()
+    };
+    let scores = (0..60 * 150).map(|at| (at * 37 % 101) as f32).collect();
+    let made = ScoreMatrix::dense(ids(60), ids(150), scores).unwrap();
+    made.save(&matrix, Existing::Refuse, &Default::default(), "a test").unwrap();
+    let arguments = "eval knn --scores matrix --anchors 0..40 --test 40..60 --k 10 --cost 50";
+    assert_eq!(run(directory.path(), arguments).code, 0);
+    let file = matrix.join("scores.f32");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    for arguments in [arguments, "eval matrix --scores matrix", "index build --scores matrix --output index"]
+    {
+        run(directory.path(), arguments).fails_with(4, &["scores.f32", "CRC-32"]);
+    }
 }
 
 #[test]

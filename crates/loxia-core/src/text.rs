@@ -19,6 +19,24 @@ pub enum QueryText {
 }
 
 impl QueryText {
+    /// A query as people type it: `left [[mention]] right` is a mention in its context, anything else plain text.
+    ///
+    /// ```
+    /// use loxia_core::QueryText;
+    /// let [left, mention, right] = ["he", "ran", "home"].map(String::from);
+    /// assert_eq!(QueryText::typed("he [[ran]] home"), QueryText::Mention { left, mention, right });
+    /// assert_eq!(QueryText::typed("he ran home"), QueryText::Plain("he ran home".into()));
+    /// ```
+    pub fn typed(text: &str) -> QueryText {
+        if let Some((left, rest)) = text.split_once("[[")
+            && let Some((mention, right)) = rest.split_once("]]")
+        {
+            let part = |text: &str| text.trim().to_owned();
+            return QueryText::Mention { left: part(left), mention: part(mention), right: part(right) };
+        }
+        QueryText::Plain(text.to_owned())
+    }
+
     /// The text as one line: a mention is joined with its contexts by single spaces.
     ///
     /// ```

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use loxia_core::{Item, Query};
+use loxia_core::{Item, Query, QueryText};
 
 use crate::fields::IdField;
 use crate::segment::StoreBuilder;
@@ -16,11 +16,13 @@ use crate::{Line, LineReader, ReadOptions, Records, Result};
 pub enum LineFormat {
     /// A JSON object. Of an item: an id (the first there is of `_id`, `id`, `document_id`, `docno`, `docid`,
     /// `doc_id`, `pid`; a string or an integer), `text` and perhaps `title`; an empty title is none. Of a
-    /// query: an id (`_id`, `id`, `qid`, `query_id`) and its text (`text`, else `query`).
+    /// query: an id (`_id`, `id`, `qid`, `query_id`) and its text (`text`, else `query`), or a `mention` with what
+    /// stands before and after it (`left` or `context_left`, `right` or `context_right`), where that is something.
     Json,
     /// `id`, a tab, and the text: everything after the first tab.
     Tsv,
-    /// The line is the text; the id is the line's number, from 1, as messages and editors count.
+    /// The line is the text; the id is the line's number, from 1, as messages and editors count. A query may be typed
+    /// as `left [[mention]] right`.
     Text,
 }
 
@@ -50,6 +52,11 @@ struct TextRecord<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
     query: Option<Cow<'a, str>>,
+    mention: Option<String>,
+    #[serde(alias = "context_left")]
+    left: Option<String>,
+    #[serde(alias = "context_right")]
+    right: Option<String>,
 }
 
 impl TextRecord<'_> {
@@ -60,7 +67,8 @@ impl TextRecord<'_> {
 
 const ITEM_FIELDS: &str = "an object with an id (`_id`, `id`, `document_id`, `docno`, ...), `text`, \
                            perhaps `title`";
-const QUERY_FIELDS: &str = "an object with an id (`_id`, `id`, `qid`, `query_id`) and `text` or `query`";
+const QUERY_FIELDS: &str = "an object with an id (`_id`, `id`, `qid`, `query_id`) and `text` or `query`, or \
+                            `mention` with perhaps `left` and `right`";
 
 impl LineFormat {
     /// The item on a line.
@@ -77,7 +85,9 @@ impl LineFormat {
         match self {
             LineFormat::Json => json_query(line),
             LineFormat::Tsv => tab_separated(line).map(|(id, text)| Query::plain(id, text)),
-            LineFormat::Text => Ok(Query::plain(line.number().to_string(), line.text())),
+            LineFormat::Text => {
+                Ok(Query { id: line.number().to_string().into(), text: QueryText::typed(line.text()) })
+            }
         }
     }
 
@@ -131,9 +141,19 @@ fn json_query(line: &Line<'_>) -> Result<Query> {
     }
     let id = record._id.or(record.id).or(record.qid).or(record.query_id);
     let id = id.ok_or_else(|| line.invalid(format!("no id; expected {QUERY_FIELDS}")))?;
-    let text = record.text.or(record.query);
-    let text = text.ok_or_else(|| line.invalid(format!("no text; expected {QUERY_FIELDS}")))?;
-    Ok(Query::plain(id.as_str(), text.into_owned()))
+    let text = match (record.text.or(record.query), record.mention) {
+        (Some(text), None) => QueryText::Plain(text.into_owned()),
+        (None, Some(mention)) => QueryText::Mention {
+            left: record.left.unwrap_or_default(),
+            mention,
+            right: record.right.unwrap_or_default(),
+        },
+        (None, None) => return Err(line.invalid(format!("no text; expected {QUERY_FIELDS}"))),
+        (Some(_), Some(_)) => {
+            return Err(line.invalid(format!("a text and a mention; expected {QUERY_FIELDS}")));
+        }
+    };
+    Ok(Query { id: id.as_str().into(), text })
 }
 
 fn tab_separated<'a>(line: &Line<'a>) -> Result<(&'a str, &'a str)> {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
-use loxia_core::Item;
+use loxia_core::{Item, Query, QueryText};
 use loxia_data::*;
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -158,6 +158,35 @@ fn broken_items_say_what_was_expected() {
     assert!(error.contains("i.jsonl:1: column 8: invalid type: sequence, expected an id"), "{error}");
     let error = item_error("{\"qid\": 1, \"docno\": 2, \"text\": \"a\"}");
     assert!(error.contains("this is a line of a run, not an item"), "{error}");
+}
+
+#[test]
+fn queries_may_be_mentions() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |name: &str, content: &str| -> Result<Vec<Query>> {
+        let path = file(&dir, name, content);
+        let data = DataSet::open(&path, &DataOptions::default())?;
+        let store = data.queries()?;
+        (0..store.len() as u32).map(|at| store.get(at)).collect()
+    };
+    let mention = |id: &str, left: &str, mention: &str, right: &str| Query {
+        id: id.into(),
+        text: QueryText::Mention { left: left.into(), mention: mention.into(), right: right.into() },
+    };
+    let typed = read("t.txt", "he [[ran]] home\nhe ran home\n").unwrap();
+    assert_eq!(typed, [mention("1", "he", "ran", "home"), Query::plain("2", "he ran home")]);
+    let lines = "{\"id\": 1, \"mention\": \"ran\"}\n\
+                 {\"id\": 2, \"left\": \"he\", \"mention\": \"ran\", \"right\": \"home\"}\n\
+                 {\"qid\": 3, \"context_left\": \"he\", \"mention\": \"ran\", \"context_right\": \"\"}\n\
+                 {\"id\": 4, \"text\": \"he [[ran]] home\"}\n";
+    let found = read("m.jsonl", lines).unwrap();
+    let third = mention("3", "he", "ran", "");
+    assert_eq!(found[..3], [mention("1", "", "ran", ""), mention("2", "he", "ran", "home"), third]);
+    // Files of programs are taken at their word: brackets are brackets.
+    assert_eq!(found[3], Query::plain("4", "he [[ran]] home"));
+    let error =
+        read("e.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"text\": \"a\"}\n").unwrap_err().to_string();
+    assert!(error.contains("a text and a mention"), "{error}");
 }
 
 fn run(bytes: &[u8]) -> Result<RunFile> {

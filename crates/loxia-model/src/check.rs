@@ -14,6 +14,7 @@ use crate::network::{Network, NotFinite, Top};
 use crate::options::{ModelOptions, Variant};
 use crate::spec::ModelSpec;
 use crate::text_encoder::TextEncoder;
+use crate::weights::Dtype;
 
 /// One thing that was checked.
 #[derive(Debug, Clone, Serialize)]
@@ -68,7 +69,10 @@ fn check_weights(what: &str, directory: &Path, config: &ModelConfig, top: Top) -
     });
     let NotFinite(bad) = bad;
     let found = if bad.is_empty() {
-        format!("{count} numbers, all finite")
+        let kept = network.dtypes.contains(&Dtype::I8) || network.dtypes.contains(&Dtype::U8);
+        let kept =
+            if kept { "; kept in 8 bits: f32 here is what these restore to, not the original" } else { "" };
+        format!("{count} numbers, all finite{kept}")
     } else {
         format!("not finite: {}", bad.join(", "))
     };

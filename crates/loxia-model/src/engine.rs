@@ -27,6 +27,9 @@ const LEAST_TOKENS: usize = 256;
 /// Sequences laid out at once; bounds memory however many are to be computed.
 pub(crate) const SEQUENCES_AT_ONCE: usize = 4096;
 
+/// Most scratch memory, in bytes, that stays between runs.
+const IDLE_SCRATCH: usize = 64 << 20;
+
 /// How an engine computes, common to all encoders of one model.
 #[derive(Clone)]
 pub(crate) struct Machine {
@@ -89,6 +92,18 @@ pub(crate) struct Engine {
     token_budget: usize,
 }
 
+/// Gives memory back at the end of a run, however it ends: a program that goes idle after a burst of long texts should
+/// not sit on it. Making it again costs less than a hundredth of a run that needs so much.
+struct Tidy<'a>(&'a Engine);
+
+impl Drop for Tidy<'_> {
+    fn drop(&mut self) {
+        if self.0.scratch_bytes() > IDLE_SCRATCH {
+            self.0.backend.release_scratch();
+        }
+    }
+}
+
 impl Engine {
     /// Packs a network's encoder for the machine; `omit_types` where inputs have no token types.
     pub(crate) fn new(network: &mut Network, omit_types: bool, machine: &Machine) -> Result<Self> {
@@ -133,6 +148,7 @@ impl Engine {
         let threads = self.backend.threads();
         let plans = plan_batches(&lengths, self.budget_for(lengths.iter().sum(), threads));
         let store = Mutex::new(store);
+        let _tidy = Tidy(self);
         let run_one = |plan: &[usize], among: usize| {
             cancel.check()?;
             let values = self.run_batch(sequences, plan, &rows, &finish, among)?;

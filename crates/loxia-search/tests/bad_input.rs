@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loxia_core::{Cancel, Stop, StoppedBy};
+use loxia_core::{Cancel, Ranking, Stop, StoppedBy};
 use loxia_search::linalg::Dense;
 use loxia_search::*;
 
@@ -109,6 +109,32 @@ fn constant_duplicate_and_rank_deficient_rows_have_answers() {
         9,
         |row, col| if (row, col) == (0, 0) { 1e15 } else { 0.0 },
     )));
+}
+
+#[test]
+fn one_anchor_or_many_alike_do_not_hide_the_vectors() {
+    let world = world(1, 30, 400, 0.1);
+    let alone = &world.anchors;
+    let (vectors, items) = (alone.rows().vectors.clone().unwrap(), alone.item_vectors().unwrap().clone());
+    let again = [0; 20];
+    let alike = AnchorSet::new(
+        alone.rows().scores.select_rows(&again).into(),
+        Some((vectors.select_rows(&again).into(), items)),
+    );
+    for anchors in [alone, &alike.unwrap()] {
+        let found = |name| {
+            let built = build(name, anchors, &BuildOptions::default()).unwrap();
+            let recall = |query| {
+                let answer = world.search(&*built.method, query, 10, &Stop::at_budget(40));
+                let best = Ranking::from_scores(world.test.scores.row(query));
+                let best: Vec<u32> = best.items().take(10).collect();
+                answer.ranking.items().filter(|item| best.contains(item)).count() as f64 / 10.0
+            };
+            (0..30).map(recall).sum::<f64>() / 30.0
+        };
+        let (ours, rerank) = (found(MethodName::Posterior), found(MethodName::Rerank));
+        assert!(ours > rerank - 0.05, "{ours} with {} anchors, reranking finds {rerank}", anchors.len());
+    }
 }
 
 #[test]

@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
-use loxia::core::{Cost, Item, PairScorer, Query, QueryId, Run, RunEntry};
+use loxia::core::{Cost, Item, PairScorer, Query, QueryId, QueryText, Run, RunEntry};
 use loxia::data::write::best_first;
 use loxia::data::{DataSet, QueryStore, ReadOptions, Record, RunFile, Store, read_run};
 
 use super::bench::tell_speed;
 use crate::context::{Bar, Context};
 use crate::exit::{Outcome, usage};
-use crate::flags::{DataFlags, ModelFlags, query_text, shortest};
+use crate::flags::{DataFlags, ModelFlags, shortest};
 use crate::kept_scores::KeptScoresFlags;
 use crate::ranked_output::{RankedList, RankedOutput, Sink};
 use crate::report::Summary;
@@ -155,7 +155,7 @@ fn rerank_all(
 
 /// The query of `--query`.
 fn typed_query(text: &str) -> Result<QueryStore> {
-    let query = Query { id: QueryId::from("query"), text: query_text(text) };
+    let query = Query { id: QueryId::from("query"), text: QueryText::typed(text) };
     if query.text.is_blank() {
         return usage("--query is empty; there is nothing to rank by");
     }

@@ -158,7 +158,9 @@ impl Calibration {
         let raw = raw_recall(paid, outlook, top.spread, k);
         let mean = top.curve.recall(Known { raw, cost: paid.len(), even }, k);
         let (low, high) = top.intervals.around(mean, paid.len());
-        Some(RecallEstimate { mean, low, high })
+        // As little as the mean can the true recall be more than was paid for.
+        let most = paid.len() as f64 / k as f64;
+        Some(RecallEstimate { mean, low: low.min(most), high: high.min(most) })
     }
 
     /// The estimate at which a search for this target stops; `None` if no estimate is enough.

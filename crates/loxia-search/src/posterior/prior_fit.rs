@@ -50,7 +50,7 @@ impl Prior {
         let scores = &anchors.rows().scores;
         let mut rows = (**scores).clone();
         rows.values_mut().iter_mut().for_each(|score| *score = transform.apply(*score));
-        let means = column_means(&rows);
+        let means = means_of(&rows, anchors.item_vectors().is_some());
         for row in 0..rows.rows() {
             rows.row_mut(row).iter_mut().zip(&means).for_each(|(value, mean)| *value -= mean);
         }
@@ -109,6 +109,18 @@ impl Prior {
             None => self.mean_without_vectors(weights),
         }
     }
+}
+
+/// Column means. One row, or rows that are all alike, would be explained by these to the last bit, and nothing would be
+/// left for item vectors to explain: where there are such, the mean over all items stands for each.
+fn means_of(rows: &Dense, with_vectors: bool) -> Vec<f32> {
+    let means = column_means(rows);
+    let alike = (1..rows.rows()).all(|row| rows.row(row) == rows.row(0));
+    if !(with_vectors && alike) {
+        return means;
+    }
+    let sum: f64 = means.iter().map(|&mean| f64::from(mean)).sum();
+    vec![(sum / means.len().max(1) as f64) as f32; means.len()]
 }
 
 /// Weight of the anchors' rows in the covariance beside their residuals.

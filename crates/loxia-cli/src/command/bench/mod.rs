@@ -41,7 +41,7 @@ const TOO_SHORT: Duration = Duration::from_secs(2);
 
 /// Adds to a summary the memory that an encoder keeps for intermediate results; and, where the count of tokens is
 /// told, tokens a second and how much of the machine's peak the useful operations of this process were.
-pub(super) fn tell_speed(
+pub(crate) fn tell_speed(
     summary: &mut Summary,
     precision: Option<Precision>,
     scratch_bytes: usize,

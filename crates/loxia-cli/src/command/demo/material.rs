@@ -28,7 +28,7 @@ const FEWEST_ITEMS: usize = 100;
 
 /// Where models and data come from.
 pub(super) enum Source<'a> {
-    Embedded,
+    Embedded { options: ModelOptions },
     Own { data: &'a Path, model: &'a str, dual: Option<&'a str>, options: ModelOptions, flags: &'a DataFlags },
 }
 
@@ -58,9 +58,8 @@ impl Material {
         context: &Context,
     ) -> Result<Self> {
         let unpacked;
-        let as_stored = ModelOptions::default();
         let (data, model, dual, options) = match source {
-            Source::Embedded => {
+            Source::Embedded { options: model_options } => {
                 unpacked = Embedded::unpack()?;
                 let options = DataOptions {
                     world: Some(Embedded::WORLD.to_owned()),
@@ -69,7 +68,7 @@ impl Material {
                 };
                 let data = DataSet::open(unpacked.world(), &options)?;
                 let dual = Some(unpacked.dual_encoder());
-                (data, unpacked.cross_encoder(), dual, &as_stored)
+                (data, unpacked.cross_encoder(), dual, model_options)
             }
             Source::Own { data, model, dual, options, flags } => {
                 (flags.open(data)?, (*model).to_owned(), dual.map(str::to_owned), options)
@@ -94,7 +93,7 @@ impl Material {
         let scorer = CrossEncoder::open(&model.parse()?, options)?;
         let scores = score_all(&scorer, &queries, &items, context)?;
         Ok(Material {
-            is_embedded: matches!(source, Source::Embedded),
+            is_embedded: matches!(source, Source::Embedded { .. }),
             first_stage: if dual.is_some() { "the dual encoder's" } else { "the TF-IDF vectors'" },
             item_vectors: Arc::new(item_vectors),
             items,

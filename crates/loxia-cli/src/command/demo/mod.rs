@@ -58,7 +58,7 @@ pub(crate) struct DemoFlags {
     /// Your own dual encoder: a directory, or QUERY_DIR,ITEM_DIR [default: TF-IDF]
     #[arg(long, value_name = "DIR")]
     dual: Option<String>,
-    /// In which numbers --model and --dual compute: f32, or int8 (faster, a little less exact)
+    /// In which numbers the models compute: f32, or int8 (faster, a little less exact)
     #[arg(long, value_name = "NAME")]
     precision: Option<Precision>,
     /// Queries that the index is made from [default: 120, or two thirds of what there is]
@@ -128,9 +128,9 @@ pub(crate) fn run(flags: DemoFlags, context: &Context) -> Result<Outcome> {
 /// Where models and data come from. A value that only the environment or a file gives is meant for other commands
 /// as well, so one of the two alone does not stop the embedded demo.
 fn source(flags: &DemoFlags) -> Result<Source<'_>> {
+    let options = ModelOptions { precision: flags.precision, ..ModelOptions::default() };
     match (&flags.data, &flags.model) {
         (Some(data), Some(model)) => {
-            let options = ModelOptions { precision: flags.precision, ..ModelOptions::default() };
             Ok(Source::Own { data, model, dual: flags.dual.as_deref(), options, flags: &flags.data_flags })
         }
         _ if flags.typed.has("data") || flags.typed.has("model") => {
@@ -138,8 +138,8 @@ fn source(flags: &DemoFlags) -> Result<Source<'_>> {
         }
         _ => {
             let alone = "the embedded data brings its own; give --data and --model";
-            flags.typed.refuse(&["dual", "precision", "data-format", "world", "split"], alone)?;
-            Ok(Source::Embedded)
+            flags.typed.refuse(&["dual", "data-format", "world", "split"], alone)?;
+            Ok(Source::Embedded { options })
         }
     }
 }

@@ -109,6 +109,7 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
         resume: flags.resume,
         tile_pairs: None,
         forecast: &forecast,
+        precision: flags.model_flags.options().precision,
     };
     let scores = anchor_scores(&work, &scorer, &anchors, &items, &digest, context, &mut summary)?;
     let grown = index.add(&items.ids()?, &scores, vectors.as_ref())?;

@@ -71,6 +71,7 @@ pub(super) fn score_anchors<'a>(
             resume: flags.resume,
             tile_pairs: flags.tile_pairs,
             forecast: &forecast,
+            precision: flags.model_flags.options().precision,
         },
         &scorer,
         &anchors_store,

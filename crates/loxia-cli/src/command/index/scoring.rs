@@ -6,11 +6,12 @@ use anyhow::{Context as _, Result};
 use loxia::core::PairScorer;
 use loxia::core::matrix::{MatrixSpec, TileShape};
 use loxia::data::QueryStore;
-use loxia::model::CrossEncoder;
+use loxia::model::{CrossEncoder, Precision};
 use loxia::search::linalg::Dense;
 
 use super::forecast::Forecast;
 use super::items::OrderedItems;
+use crate::command::bench::tell_speed;
 use crate::command::score::fill;
 use crate::context::Context;
 use crate::flags::OutputFlags;
@@ -30,6 +31,7 @@ pub(super) struct AnchorScoring<'a> {
     pub(super) resume: bool,
     pub(super) tile_pairs: Option<u32>,
     pub(super) forecast: &'a Forecast,
+    pub(super) precision: Option<Precision>,
 }
 
 /// Scores anchors x items into a matrix that survives a crash, and reads it.
@@ -64,6 +66,7 @@ pub(super) fn anchor_scores(
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         let rate = three_digits(done as f64 / took.as_secs_f64().max(1e-9));
         summary.fact_as("score", format!("{} ({rate} pairs/s)", duration(took)), took.as_secs_f64());
+        tell_speed(summary, work.precision, scorer.scratch_bytes(), took);
     } else {
         summary.fact_as("score", "scored before", 0.0);
     }

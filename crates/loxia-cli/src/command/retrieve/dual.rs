@@ -1,6 +1,7 @@
 //! Retrieval with a dual encoder: every item vector, exactly.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use loxia::core::Progress;
@@ -19,7 +20,7 @@ use crate::report::Summary;
 /// Items whose vectors are held at once.
 const ITEMS_AT_ONCE: usize = 1024;
 
-/// Embeds queries and items (or reads the items' vectors) and writes the best of each query.
+/// Embeds queries and items (or reads the items' vectors) and writes the best of each query; says how long that took.
 pub(super) fn run(
     task: &Task<'_>,
     encoder: &TextEncoder,
@@ -27,7 +28,7 @@ pub(super) fn run(
     output: &RankedOutput,
     context: &Context,
     summary: &mut Summary,
-) -> Result<()> {
+) -> Result<Duration> {
     let stored = vectors.map(|path| StoredVectors::open(path, task.items, encoder)).transpose()?;
     let bar = context.bar((task.queries.len() + task.items.len()) as u64, "texts");
     let embedded = encoder.encode_queries(&task.queries, &bar, &context.cancel)?;
@@ -73,7 +74,7 @@ pub(super) fn run(
         .fact("tokens", tokens)
         .count("truncated texts", truncated)
         .rate("texts", done, took);
-    Ok(())
+    Ok(took)
 }
 
 /// Vectors made earlier, checked to be those of these items and this model.

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use loxia::core::{Query, Ranking, RunEntry, Scored};
 use loxia::data::{ItemStore, QueryStore};
 
+use crate::command::bench::tell_speed;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions, shortest};
@@ -162,7 +163,9 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
                 return usage("--method dual needs the dual encoder: --dual DIR");
             };
             let encoder = flags.model_flags.text_encoder(model, context)?;
-            dual::run(&task, &encoder, flags.vectors.as_deref(), &output, context, &mut summary)?;
+            let vectors = flags.vectors.as_deref();
+            let took = dual::run(&task, &encoder, vectors, &output, context, &mut summary)?;
+            tell_speed(&mut summary, flags.model_flags.options().precision, encoder.scratch_bytes(), took);
         }
     }
     summary.fact("output", flags.output.display().to_string()).print(context, output.is_stdout())?;

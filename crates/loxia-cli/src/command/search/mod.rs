@@ -5,6 +5,7 @@ mod method;
 mod queries;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -15,6 +16,7 @@ use loxia::search::{EstimateReach, Index, Method, MethodName, QueryView, search_
 
 use super::index::items::OrderedItems;
 use super::index::vectors::VectorSpace;
+use crate::command::bench::tell_speed;
 use crate::command::first_stage::FirstStageFlags;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
@@ -144,8 +146,8 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let stores: Vec<&ItemStore> = data.iter().map(|data| Ok(data.items()?)).collect::<Result<_>>()?;
     let mut summary = Summary::default();
     let items = OrderedItems::of_index(&index, &flags.index, stores, context)?;
-    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
-    super::index::check_model(&index, &flags.index, &scorer.info().digest, context)?;
+    let model = Arc::new(flags.model_flags.cross_encoder(&flags.model, context)?);
+    super::index::check_model(&index, &flags.index, &model.info().digest, context)?;
     let stage = flags.first_stage.first_stage.as_ref();
     let stage = stage.map(|stage| stage.over(&items, context, &mut summary)).transpose()?.flatten();
     let space = match (flags.method, flags.dual.as_deref()) {
@@ -159,9 +161,9 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
             .refuse(&["dual"], "the index was built without a dual encoder, or the method needs none")?;
     }
     summary.fact("index", flags.index.display().to_string()).fact("method", flags.method.to_string());
-    summary.fact("model", scorer.info().name);
+    summary.fact("model", model.info().name);
     let method = method::of(&flags, index, stage, context)?;
-    let scorer = flags.kept_scores.around(scorer, &mut summary)?;
+    let scorer = flags.kept_scores.around(model.clone(), &mut summary)?;
     let reach = method.estimate_reach(flags.k);
     let engine = Engine { method, items, space, scorer, k: flags.k, stop, reach };
     engine.remarks(context);
@@ -174,6 +176,9 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
         }
     };
     totals.tell(&engine, &mut summary);
+    if batch {
+        tell_speed(&mut summary, flags.model_flags.options().precision, model.scratch_bytes(), totals.took);
+    }
     // A person who reads answers has read their costs with them.
     if batch || context.json && !output.is_stdout() {
         summary.fact("output", flags.output.display().to_string()).print(context, output.is_stdout())?;

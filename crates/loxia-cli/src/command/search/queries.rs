@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::SearchFlags;
 use crate::context::Context;
 use crate::exit::usage;
-use crate::flags::{DataFlags, query_text};
+use crate::flags::DataFlags;
 use crate::report::Summary;
 
 /// A query as JSON; `context_left` and `context_right` are what files of mentions say.
@@ -30,14 +30,14 @@ struct JsonQuery {
 
 /// A query as typed: JSON if it is an object, else text.
 pub(super) fn typed(text: &str) -> Result<Query> {
-    let mut query = Query { id: QueryId::from("query"), text: query_text(text) };
+    let mut query = Query { id: QueryId::from("query"), text: QueryText::typed(text) };
     if text.trim_start().starts_with('{') {
         let json: JsonQuery = match serde_json::from_str(text) {
             Ok(json) => json,
             Err(error) => return usage(format!("the query begins like JSON, but: {error}")),
         };
         query.text = match (json.text, json.mention) {
-            (Some(text), None) => query_text(&text),
+            (Some(text), None) => QueryText::typed(&text),
             (None, Some(mention)) => QueryText::Mention { left: json.left, mention, right: json.right },
             _ => return usage("a query as JSON has either a text or a mention"),
         };

@@ -77,6 +77,11 @@ impl Rows {
         Ok(self.anchor_set(count)?.with_every_row(Arc::new(self.scores.select_rows(&every)))?)
     }
 
+    /// Whether there is an order of the items to rerank.
+    pub(super) fn can_rerank(&self) -> bool {
+        self.vectors.is_some() || self.first_stage.is_some()
+    }
+
     /// The rows that are searched.
     pub(super) fn test_rows(&self) -> QueryRows {
         let rows: Vec<usize> = self.test.clone().collect();

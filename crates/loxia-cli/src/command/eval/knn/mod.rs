@@ -109,13 +109,9 @@ pub(crate) struct KnnFlags {
     /// Rows, or queries, that are searched
     #[arg(long, value_name = "A..B")]
     test: Positions,
-    /// Methods to compare
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "rerank,anncur,adacur,axn,posterior"
-    )]
+    /// Methods to compare [default: rerank,anncur,adacur,axn,posterior; rerank only where there are vectors or a first
+    /// stage]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     methods: Vec<MethodName>,
     /// Sizes of the top that is looked for
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,10,50,100", value_parser = at_least_one)]
@@ -154,6 +150,10 @@ pub(crate) struct KnnFlags {
     #[arg(long)]
     markdown: bool,
 }
+
+/// What is compared unless methods are named.
+const USUAL_METHODS: [MethodName; 5] =
+    [MethodName::Rerank, MethodName::Anncur, MethodName::Adacur, MethodName::Axn, MethodName::Posterior];
 
 fn at_least_one(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|&number: &u64| number >= 1);
@@ -228,8 +228,13 @@ fn plan(flags: &KnnFlags, rows: &Rows) -> Result<grid::Plan> {
         return usage("--seeds must name at least one seed");
     }
     let number = |values: Vec<u64>| values.into_iter().map(|value| value as usize).collect();
+    let methods = if flags.methods.is_empty() {
+        USUAL_METHODS.into_iter().filter(|&name| name != MethodName::Rerank || rows.can_rerank()).collect()
+    } else {
+        distinct(&flags.methods)
+    };
     Ok(grid::Plan {
-        methods: distinct(&flags.methods),
+        methods,
         ks: number(distinct(&flags.k)),
         costs: distinct(&flags.cost),
         rounds: flags.rounds as usize,
