@@ -1,8 +1,8 @@
 //! Numbers only: packed batches, kernels, and the forward pass of encoders of the BERT class.
 //!
 //! The way through the crate:
-//! 1. [`EncoderShape`] and [`EncoderWeights`] describe a model; [`CpuEncoder::new`] checks every tensor and packs
-//!    it for a [`Kernel`].
+//! 1. [`EncoderShape`] and [`EncoderWeights`] describe a model; [`CpuEncoder::new`] checks every tensor's shape
+//!    and packs it for a [`Kernel`].
 //! 2. [`plan_batches`] groups sequences by length, [`PackedBatch`] holds a group back to back. There is no
 //!    padding anywhere.
 //! 3. [`EncoderBackend::forward`] returns the last hidden states of the rows a head asks for; [`Dense`] is such

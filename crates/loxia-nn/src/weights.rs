@@ -103,6 +103,10 @@ impl LayerWeights {
 }
 
 /// All weights of an encoder.
+///
+/// Their numbers must be finite, which those who read them have to see to: only shapes are checked here. A NaN mostly
+/// makes NaN of the states, but it need not: in the bias of values, with nearly all of its bits set, it is a 0 once it
+/// is rounded to bfloat16, as for the attention of 8-bit models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderWeights {
     /// Word table, `[vocab][embedding]`.

@@ -124,7 +124,7 @@ pub(crate) struct Coding {
 
 impl Coding {
     /// The coding of values between two bounds. A value that is not finite makes the scale NaN, and with it
-    /// every output of the row: nothing is hidden.
+    /// every output of the row's product.
     #[inline(always)]
     pub(crate) fn of_range(top: i32, smallest: f32, largest: f32, finite: bool) -> Self {
         let (low, high, top) = (smallest.min(0.0), largest.max(0.0), top as f32);
@@ -241,7 +241,7 @@ impl PackedInt8 {
 /// Codes of one output's weights, and their step.
 fn quantise_weights(reach: Reach, row: &[f32], codes: &mut Vec<i32>) -> f32 {
     codes.clear();
-    // As for activations: a weight that is not a number shows in the outputs.
+    // As for activations: a weight that is not finite makes its output NaN in every row.
     if !row.iter().all(|weight| weight.is_finite()) {
         codes.resize(row.len(), 0);
         return f32::NAN;

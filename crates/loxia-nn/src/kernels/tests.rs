@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::int8::{self, Codes, PackedInt8, Reach};
-use super::mixing::{mix, mix_weights};
+use super::mixing::{Mixing, mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
 use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
 use super::vector::{AttendByMatrix, AttendInPairs, KeepPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
@@ -153,8 +153,9 @@ fn check_attention(
         let (mut expected, mut found) = (vec![0.0; queries.len()], vec![f32::NAN; queries.len()]);
         reference::attention(&work, &mut scratch, &mut expected);
         // Garbage from a larger call must not matter.
-        scratch.keys.sized(keys * hidden * 64).fill(f32::NAN);
-        scratch.values.sized(keys * hidden * 64).fill(f32::NAN);
+        for rows in [&mut scratch.keys, &mut scratch.values] {
+            rows.sized((keys + 32) * (width + 32)).fill(f32::NAN);
+        }
         scratch.scores.sized((keys + 32) * 64).fill(f32::NAN);
         scratch.sums.sized((width + 32) * 64).fill(f32::NAN);
         scratch.queries.sized((width + 32) * 64).fill(u16::MAX);
@@ -212,6 +213,10 @@ fn check_int8<S: Simd>(
     simd.run(Quantise { reach, input: &input, inputs, codes: &mut codes });
     assert_close(&codes.scales, &plain_codes.scales, 1e-6, "scales");
     assert_eq!(*codes.zeros, *plain_codes.zeros);
+    if !Mixing::of(inputs).is_none() {
+        // The last row's: kernels add the same numbers in the same order.
+        assert_eq!(*codes.mixed, *plain_codes.mixed, "{inputs} inputs, mixed");
+    }
     let words = ..rows * reach.words(inputs);
     let bytes: &[u8] = bytemuck::cast_slice(&codes.words[words]);
     let plain_bytes: &[u8] = bytemuck::cast_slice(&plain_codes.words[words]);
@@ -256,6 +261,139 @@ fn rounding_variance(input: &[f32], linear: &Linear, codes: &Codes, packed: &Pac
         }
     }
     variance
+}
+
+/// How many kinds of [`extreme_weight`] there are.
+const EXTREMES: usize = 9;
+
+/// Weights, as they are when mixed, that fill the 16 bits which some of them share, in one way or another.
+fn extreme_weight(kind: usize, place: usize) -> f32 {
+    match (kind, place % 16) {
+        (0, _) => 1.0,
+        (1, _) => -1.0,
+        // The first 16 set the step; of the others seven are rounded up for each that is rounded down.
+        (2 | 3, rest) => {
+            let size = if place < 16 {
+                1.0
+            } else if matches!(rest, 12 | 15) {
+                0.92
+            } else {
+                1.01
+            };
+            if kind == 2 { size } else { -size }
+        }
+        // Two of one half, next to each other or far apart; one alone, which is as large as weights get.
+        (4, 0 | 1) | (5, 2 | 15) => 1.0,
+        (6, 7) => -1.0,
+        (4..=6, _) => 0.0,
+        // One sign after the other, within a half and half by half.
+        (7, rest) => {
+            if rest < 8 {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+        (_, rest) => {
+            if rest % 4 < 2 {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+    }
+}
+
+fn extreme_sums<S: Simd>(simd: S, inputs: usize, rows: usize) {
+    check_extreme_sums(simd, S::REACH, inputs, rows, |codes, weights, out| {
+        simd.run(ProductInt8 { codes, weights, activation: Activation::Identity, out });
+    });
+}
+
+/// The same by a matrix unit.
+fn extreme_sums_by_matrix<S: Simd, U: MatrixUnit>(
+    (simd, unit): (S, impl Fn() -> U),
+    inputs: usize,
+    rows: usize,
+) {
+    check_extreme_sums(simd, MATRIX_REACH, inputs, rows, |codes, weights, out| {
+        simd.run(ProductByMatrix { unit: unit(), codes, weights, activation: Activation::Identity, out });
+    });
+}
+
+/// Codes at the ends of their range and weights that add up as far as they may: nothing overflows, nothing saturates.
+fn check_extreme_sums<S: Simd>(
+    simd: S,
+    reach: Reach,
+    inputs: usize,
+    rows: usize,
+    multiply: impl Fn(&Codes, &PackedInt8, &mut [f32]),
+) {
+    let outputs = 7 * EXTREMES;
+    // Mixing twice multiplies by the number of groups, and mixing weights divides by it.
+    let unmixed = |values: &dyn Fn(usize) -> f32, factor: f32| {
+        let mut row: Vec<f32> = (0..inputs).map(values).collect();
+        mix(&mut row);
+        row.iter_mut().for_each(|value| *value *= factor);
+        row
+    };
+    let weight_row = |output: usize| unmixed(&|place| extreme_weight(output % EXTREMES, place), 1.0);
+    let linear = Linear { weight: (0..outputs).flat_map(weight_row).collect(), bias: None, inputs, outputs };
+    // All codes at the top; all but one, and the zero point as well; at both ends.
+    let input_row = |row: usize| {
+        let value = |place: usize| match row % 3 {
+            0 => 1.0,
+            1 if place + 1 < inputs => 0.0,
+            2 if !place.is_multiple_of(3) => 1.0,
+            _ => -1.0,
+        };
+        unmixed(&value, 1.0 / Mixing::of(inputs).groups as f32)
+    };
+    let input: Vec<f32> = (0..rows).flat_map(input_row).collect();
+    let mut codes = Codes::default();
+    simd.run(Quantise { reach, input: &input, inputs, codes: &mut codes });
+    let bytes: &[u8] = bytemuck::cast_slice(&codes.words);
+    assert!(bytes[..inputs].iter().all(|&code| i32::from(code) == reach.top), "codes of ones");
+
+    let width = panel_width(simd);
+    let packed = PackedInt8::new(reach, width, &[&linear]);
+    if reach.fold > 1 && inputs > 1 {
+        let fullest = fullest_half(&packed, reach, width) * reach.top;
+        assert!((i32::from(i16::MAX) - reach.top..=i16::MAX.into()).contains(&fullest), "{fullest}");
+    }
+    let (mut plain, mut found) = (vec![0.0; rows * outputs], vec![f32::NAN; rows * outputs]);
+    int8::product(&codes, &packed, Activation::Identity, &mut plain);
+    multiply(&codes, &packed, &mut found);
+    let panels: Vec<_> = packed.panels().collect();
+    for (row, bytes) in bytes.chunks_exact(4 * packed.words()).take(rows).enumerate() {
+        let (scale, zero) = (codes.scales[row], i64::from(codes.zeros[row]));
+        for output in 0..outputs {
+            let (panel, lane) = (&panels[output / width], output % width);
+            let weights = panel.words[lane..].iter().step_by(width).flat_map(|word| word.to_le_bytes());
+            let products =
+                bytes.iter().zip(weights).map(|(&q, v)| (i64::from(q) - zero) * i64::from(v as i8));
+            let exact = products.sum::<i64>() as f32 * (scale * panel.steps[lane]);
+            let (plain, found) = (plain[row * outputs + output], found[row * outputs + output]);
+            let what =
+                format!("{inputs} inputs, row {row}, output {output}: {found}, twin {plain}, exact {exact}");
+            assert!(found == exact && plain == exact, "{what}");
+        }
+    }
+}
+
+/// The largest sum of codes of weights, of one sign, that share 16 bits.
+fn fullest_half(packed: &PackedInt8, reach: Reach, width: usize) -> i32 {
+    let mut fullest = 0;
+    for shared in packed.panels().flat_map(|panel| panel.words.chunks_exact(reach.fold * width)) {
+        for (lane, half, sign) in (0..width)
+            .flat_map(|lane| [(0, 1), (0, -1), (2, 1), (2, -1)].map(|(half, sign)| (lane, half, sign)))
+        {
+            let words = shared[lane..].iter().step_by(width).map(|word| word.to_le_bytes());
+            let codes = words.flat_map(|word| [word[half], word[half + 1]]);
+            fullest = codes.map(|code| (i32::from(code as i8) * sign).max(0)).sum::<i32>().max(fullest);
+        }
+    }
+    fullest
 }
 
 /// Runs a generic check on every set of instructions there is, and on the emulated one.
@@ -328,6 +466,34 @@ fn common_and_extreme_sizes() {
     on_all!(add_norm(384, 2));
 }
 
+#[test]
+fn int8_products_of_the_widths_of_models() {
+    for inputs in [312, 384, 768, 1024, 1536, 2048, 3072, 4096] {
+        on_all!(product_int8(inputs, 50, 9, Activation::Identity));
+        on_all_units!(product_by_matrix(inputs, 50, 9, Activation::Identity));
+    }
+}
+
+#[test]
+fn the_largest_sums_are_exact() {
+    for inputs in [1, 7, 64, 100, 384, 512] {
+        on_all!(extreme_sums(inputs, 11));
+        on_all_units!(extreme_sums_by_matrix(inputs, 35));
+    }
+    on_all!(extreme_sums(int8::MOST_INPUTS, 3));
+    on_all_units!(extreme_sums_by_matrix(int8::MOST_INPUTS, 3));
+}
+
+#[test]
+fn attention_of_every_head_width() {
+    for width in 1..=140 {
+        let (keys, queries) = (1 + width * 13 % 70, 1 + width % 11);
+        on_all!(attention(2, width, keys, queries));
+        on_all!(attention_in_pairs(2, width, keys, queries));
+        on_all_units!(attention_by_matrix(2, width, keys, queries));
+    }
+}
+
 fn broken_rows<S: Simd>(simd: S) {
     let linear = Linear { weight: values(1, 20 * 3), bias: None, inputs: 20, outputs: 3 };
     let weights = PackedInt8::new(S::REACH, panel_width(simd), &[&linear]);
@@ -388,6 +554,14 @@ proptest! {
     }
 
     #[test]
+    fn int8_products_of_many_inputs(inputs in 90usize..3100, outputs in 1usize..6, rows in 1usize..5) {
+        // Half of them are mixed.
+        let inputs = if outputs.is_multiple_of(2) { inputs.next_multiple_of(16) } else { inputs };
+        on_all!(product_int8(inputs, outputs, rows, Activation::Identity));
+        on_all_units!(product_by_matrix(inputs, outputs, rows, Activation::Identity));
+    }
+
+    #[test]
     fn products_by_a_matrix_unit(inputs in 1usize..200, outputs in 1usize..110, rows in 1usize..100) {
         on_all_units!(product_by_matrix(inputs, outputs, rows, Activation::Identity));
     }
@@ -400,7 +574,7 @@ proptest! {
     #[test]
     fn attention_of_odd_shapes(
         heads in 1usize..4,
-        width in 1usize..40,
+        width in 1usize..=140,
         keys in 1usize..70,
         queries in 1usize..20,
     ) {
