@@ -262,6 +262,15 @@ impl DataFlags {
         Ok(data.queries()?)
     }
 
+    /// The flags as they concern items: beside a directory of queries, world and split say nothing about a
+    /// plain file.
+    pub(crate) fn of_items(&self, items: &std::path::Path, queries: Option<&std::path::Path>) -> DataFlags {
+        if queries.is_some_and(std::path::Path::is_dir) && !items.is_dir() {
+            return DataFlags { world: None, split: None, ..self.clone() };
+        }
+        self.clone()
+    }
+
     /// Opens a data set for its queries alone; world and split say nothing about a plain file.
     pub(crate) fn open_queries(&self, path: &std::path::Path) -> Result<DataSet> {
         if path.is_dir() {

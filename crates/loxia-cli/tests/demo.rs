@@ -25,7 +25,7 @@ fn cut(name: &str, lines: usize, to: &Path) {
 }
 
 /// The embedded world with fewer senses and mentions.
-fn small_world(directory: &Path) -> String {
+pub(crate) fn small_world(directory: &Path) -> String {
     let world = directory.join("world");
     cut("documents/verb.motion.jsonl.gz", 150, &world);
     cut("mentions/test.jsonl.gz", 30, &world);

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use crate::demo::small_world;
 use crate::index::Indexed;
-use crate::program::{Said, beir, model, run, run_with_input};
+use crate::program::{Said, beir, model, run, run_with_input, succeed};
 
 fn search(more: &[&str]) -> Said {
     let indexed = Indexed::get();
@@ -206,6 +207,32 @@ fn an_index_knows_where_its_items_are() {
     let scores = crate::index::write_npy(&scratch.path().join("s.npy"), &[vec![1.0, 2.0], vec![0.5, 0.1]]);
     run(&["index", "build", "--scores", &scores, "--output", &other, "--overwrite", "--quiet"]);
     run(&moved).fails_with(2, &["does not say where its items are", "--data"]);
+}
+
+#[test]
+fn a_world_and_a_split_are_those_of_the_queries_where_items_are_a_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    let world = small_world(scratch.path());
+    let mentions = scratch.path().join("world/mentions");
+    fs::copy(mentions.join("test.jsonl.gz"), mentions.join("train.jsonl.gz")).unwrap();
+    let items = beir(scratch.path(), 20).join("corpus.jsonl").display().to_string();
+    let (index, model) = (scratch.path().join("index").display().to_string(), model());
+    let of_world = ["--queries", &world, "--world", "verb.motion", "--split", "test"];
+    let build = ["index", "build", "--model", &model, "--data", &items, "--anchors", "9", "--output", &index];
+    succeed(&[&build[..], &of_world].concat());
+    let base = ["search", "--index", &index, "--model", &model, "--rows", "0..3", "--budget", "5", "--json"];
+    let output = scratch.path().join("run.trec").display().to_string();
+    let search = |more: &[&str]| run(&[&base[..], &["--output", &output, "--overwrite"], more].concat());
+    let paid = |more: &[&str]| search(more).json()["pairs_paid"].clone();
+    assert_eq!(paid(&of_world), 15);
+    assert_eq!(paid(&[&of_world[..], &["--data", &items]].concat()), 15);
+    search(&["--queries", &world]).fails_with(1, &["several splits", "--split"]);
+    search(&["--data", &items, "--split", "test"]).fails_with(1, &["split \"test\""]);
+    let retrieve = ["retrieve", "--method", "tfidf", "--data", &items, "--rows", "0..3", "--output", &output];
+    succeed(&[&retrieve[..], &of_world, &["--overwrite"]].concat());
+    let scores = scratch.path().join("scores").display().to_string();
+    let score = ["score", "--model", &model, "--data", &items, "--rows", "0..3", "--output", &scores];
+    succeed(&[&score[..], &of_world].concat());
 }
 
 #[test]

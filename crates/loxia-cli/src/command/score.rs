@@ -146,7 +146,7 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
 
-    let data = flags.data_flags.open(&flags.data)?;
+    let data = flags.data_flags.of_items(&flags.data, flags.queries.as_deref()).open(&flags.data)?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
     let queries = match (&query_data, flags.items_as_queries) {
         (_, Some(slot)) => RowTexts::Items(data.items()?, slot),

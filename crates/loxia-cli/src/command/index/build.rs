@@ -139,7 +139,7 @@ pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
     if output.exists() && !flags.dry_run && !flags.output.overwrite && !flags.resume {
         return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
     }
-    let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+    let data = flags.data.as_ref().map(|path| flags.item_flags(path).open(path)).transpose()?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
     let queries = flags.queries(data.as_ref(), query_data.as_ref())?;
     let mut summary = Summary::default();
@@ -187,7 +187,7 @@ fn finish(
     for (name, digest) in digests {
         made_from = made_from.digest(name, digest);
     }
-    if let Some(source) = flags.data.as_ref().and_then(|path| flags.data_flags.source(path)) {
+    if let Some(source) = flags.data.as_ref().and_then(|path| flags.item_flags(path).source(path)) {
         made_from = made_from.source(source);
     }
     let existing = if flags.output.overwrite { Existing::Overwrite } else { Existing::Refuse };
@@ -256,6 +256,11 @@ impl BuildFlags {
             return usage("--query-vectors and --item-vectors belong together; give both or neither");
         }
         Ok(())
+    }
+
+    /// What of the data set the items are.
+    fn item_flags(&self, data: &Path) -> DataFlags {
+        self.data_flags.of_items(data, self.queries.as_deref())
     }
 
     /// The queries, where there are any and they are wanted.

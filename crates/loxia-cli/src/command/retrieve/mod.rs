@@ -135,7 +135,7 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
     let tag = flags.tag.clone().unwrap_or_else(|| format!("loxia-{}", method.name()));
     // The output is checked first: hours of work must not end in a refusal.
     let output = RankedOutput::new(&flags.output, flags.overwrite, &tag, context)?;
-    let data = flags.data_flags.open(&flags.data)?;
+    let data = flags.data_flags.of_items(&flags.data, flags.queries.as_deref()).open(&flags.data)?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
     let queries = match &query_data {
         Some(query_data) => query_data.queries()?,

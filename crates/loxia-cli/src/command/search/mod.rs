@@ -224,10 +224,13 @@ impl SearchFlags {
     /// The data sets of the flags, or those that the index was built from.
     fn open_data(&self, index: &Index) -> Result<Vec<DataSet>> {
         if !self.data.is_empty() {
-            return self.data.iter().map(|path| self.data_flags.open(path)).collect();
+            let open = |path: &PathBuf| self.data_flags.of_items(path, self.queries.as_deref()).open(path);
+            return self.data.iter().map(open).collect();
         }
-        self.typed
-            .refuse(&["world", "split", "data-format"], "they say what of --data, which is not given")?;
+        if !self.queries.as_ref().is_some_and(|path| path.is_dir()) {
+            let reason = "they say what of a data set, and neither --data nor --queries is one";
+            self.typed.refuse(&["world", "split", "data-format"], reason)?;
+        }
         if index.sources().is_empty() {
             return usage(format!(
                 "{} does not say where its items are: give the data set with --data",
