@@ -203,6 +203,23 @@ fn scores_and_vectors_from_files_make_an_index() {
 }
 
 #[test]
+fn stored_rows_may_be_those_of_the_first_queries() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 8).display().to_string();
+    let output = scratch.path().join("index").display().to_string();
+    let build = |rows: usize| {
+        let matrix: Vec<Vec<f32>> =
+            (0..rows).map(|row| (0..8).map(|col| ((row + 2) * col % 5) as f32).collect()).collect();
+        let scores = write_npy(&scratch.path().join("s.npy"), &matrix);
+        run(&["index", "build", "--scores", &scores, "--data", &data, "--output", &output, "--overwrite"])
+    };
+    let said = build(2);
+    assert!(said.code == 0 && said.stderr.contains("the last 1 are not used"), "{}", said.stderr);
+    assert_eq!(build(3).code, 0);
+    build(4).fails_with(2, &["4 rows, but there are 3 queries"]);
+}
+
+#[test]
 fn degenerate_rows_have_answers_and_bad_ones_are_named() {
     let scratch = tempfile::tempdir().unwrap();
     let output = scratch.path().join("index").display().to_string();

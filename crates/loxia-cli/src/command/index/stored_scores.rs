@@ -13,6 +13,7 @@ use super::items::{DATA_DIGEST, OrderedItems};
 use crate::context::Context;
 use crate::exit::usage;
 use crate::matrix_source::read_scores;
+use crate::report::grouped;
 
 /// Reads anchor rows; texts of items and anchors come from `data` and `queries` where they are given.
 pub(super) fn read<'a>(
@@ -49,7 +50,7 @@ pub(super) fn read<'a>(
         }
     };
     let anchors = match queries {
-        Some(queries) => anchor_texts(path, matrix.as_ref(), all.rows(), &chosen, queries)?,
+        Some(queries) => anchor_texts(path, matrix.as_ref(), all.rows(), &chosen, queries, context)?,
         None => None,
     };
     let mut digests = Vec::new();
@@ -104,12 +105,21 @@ fn anchor_texts(
     rows: usize,
     chosen: &[usize],
     queries: &QueryStore,
+    context: &Context,
 ) -> Result<Option<Vec<Query>>> {
-    if matrix.is_none() && queries.len() != rows {
+    if matrix.is_none() && queries.len() < rows {
         return usage(format!(
             "{}: {rows} rows, but there are {} queries; row i must be the i-th of them",
             path.display(),
             queries.len()
+        ));
+    }
+    if matrix.is_none() && queries.len() > rows {
+        let (all, extra) = (grouped(queries.len() as u64), grouped((queries.len() - rows) as u64));
+        let rows = grouped(rows as u64);
+        context.say(format_args!(
+            "{}: {rows} rows are taken for the first of {all} queries; the last {extra} are not used",
+            path.display()
         ));
     }
     let text = |&row: &usize| -> Result<Query> {
