@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use loxia::core::npy::NpyWriter;
 use tempfile::TempDir;
 
-use crate::program::{Said, asset, beir, dual, loxia, model, run, succeed};
+use crate::program::{Said, asset, beir, content, dual, loxia, model, run, succeed};
 
 /// Items of the small collection.
 const ITEMS: usize = 60;
@@ -292,6 +292,66 @@ fn items_are_added_and_searched() {
     // The same names with other texts.
     fs::write(&new, text.replace("times", "days").lines().collect::<Vec<_>>()[40..].join("\n")).unwrap();
     search(&[&old, &new], &[]).fails_with(4, &["digest of data 40..50 is", "expected"]);
+}
+
+#[test]
+fn anchor_scores_grow_with_the_index() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let text = fs::read_to_string(beir(scratch.path(), 50).join("corpus.jsonl")).unwrap();
+    let part = |count: usize| {
+        let path = at(&format!("{count}.jsonl"));
+        fs::write(&path, text.lines().take(count).collect::<Vec<_>>().join("\n")).unwrap();
+        path
+    };
+    let (model, all) = (model(), part(50));
+    build(&part(40), &["--anchors", "30", "--output", &at("index"), "--quiet"]);
+    let add = |index: &str, data: &str, more: &[&str]| {
+        let index = at(index);
+        let base = ["index", "add", "--index", &index, "--model", &model, "--data", data, "--json"];
+        succeed(&[&base[..], more].concat()).json()
+    };
+    let once = add("index", &all, &["--output", &at("once")]);
+    assert_eq!(once["anchor_scores"], at("once.anchors"));
+    add("index", &part(45), &["--output", &at("twice")]);
+    let twice = add("twice", &all, &[]);
+    assert_eq!(twice["anchor_scores"], at("twice.anchors"));
+    assert!(twice["recall"]["added"].is_number(), "{twice}");
+    let left_over = |name: &str| fs::exists(at(name)).unwrap();
+    assert!(
+        !left_over("index.anchors-40")
+            && !left_over("twice.anchors-45")
+            && !left_over("twice.anchors.partial")
+    );
+    let scores = |name: &str| {
+        let files = content(&scratch.path().join(name)).into_iter();
+        files.filter(|(name, _)| name != "manifest.json").collect::<Vec<_>>()
+    };
+    assert_eq!(scores("once.anchors"), scores("twice.anchors"));
+    let search = |index: &str, more: &[&str]| {
+        let index = at(index);
+        let base = ["search", "--index", &index, "--model", &model, "--query", "run home", "--json"];
+        run(&[&base[..], &["--budget", "25", "--method", "adacur"], more].concat())
+    };
+    assert_eq!(search("once", &["--data", &all]).json()["paid"], 25);
+    assert_eq!(succeed(&["index", "check", &at("once"), "--json"]).json()["anchor_scores"], true);
+    // What was killed between scores and index: more scores than items.
+    let before = search("index", &[]).json();
+    fs::remove_dir_all(at("index.anchors")).unwrap();
+    copy_directory(Path::new(&at("once.anchors")), Path::new(&at("index.anchors")));
+    assert_eq!(search("index", &[]).json(), before);
+    add("index", &all, &[]);
+    assert_eq!(scores("index.anchors"), scores("once.anchors"));
+    // Scores of too few items are not gone on with.
+    build(&part(40), &["--anchors", "30", "--output", &at("few"), "--quiet"]);
+    copy_directory(Path::new(&at("few.anchors")), Path::new(&at("older")));
+    add("few", &part(45), &[]);
+    fs::remove_dir_all(at("few.anchors")).unwrap();
+    fs::rename(at("older"), at("few.anchors")).unwrap();
+    search("few", &["--data", &all])
+        .fails_with(2, &["lacks those of items added later", "build the index again"]);
+    let said = add("few", &all, &[]);
+    assert!(said["anchor_scores"].is_null() && said["recall"]["added"].is_number(), "{said}");
 }
 
 #[test]

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use loxia::core::artefact::Existing;
+use loxia::core::matrix::MatrixSpec;
 use loxia::core::{PairScorer, Seed};
 use loxia::data::QueryStore;
+use loxia::search::linalg::Dense;
 use loxia::search::{EvaluatedAddition, Index, Provenance};
 
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
-use super::scoring::{AnchorScoring, anchor_scores, anchors_path};
+use super::scoring::{AnchorScoring, anchor_scores, anchors_path, keep_grown, kept_scores};
 use super::vectors::VectorSpace;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags};
-use crate::matrix_source::{read_scores, read_vectors};
+use crate::matrix_source::read_vectors;
 use crate::matrix_target::{beside, command_line};
 use crate::report::Summary;
 use crate::typed::Typed;
@@ -67,8 +69,13 @@ pub(crate) struct AddFlags {
 /// Runs the command.
 pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     let output = flags.output.as_ref().unwrap_or(&flags.index);
-    if flags.output.as_ref().is_some_and(|path| path.exists()) && !flags.overwrite {
-        return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
+    if let Some(output) = flags.output.as_ref().filter(|_| !flags.overwrite) {
+        let anchors = anchors_path(output);
+        // Anchor scores without an index are what a crash between the two leaves.
+        let kept = [beside(&anchors, ".partial"), anchors].into_iter().filter(|_| !flags.resume);
+        if let Some(path) = [output.clone()].into_iter().chain(kept).find(|path| path.exists()) {
+            return Err(loxia::core::Error::Exists { path, resumable: false }.into());
+        }
     }
     if flags.dual.is_some() && flags.item_vectors.is_some() {
         return usage("--dual and --item-vectors exclude each other; vectors come from one place");
@@ -115,7 +122,8 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     let grown = index.add(&items.ids()?, &scores, vectors.as_ref())?;
     // What was added earlier was not fitted either.
     let share = (index.added() + items.len()) as f64 / (before + items.len()) as f64;
-    evaluate(&index, &flags.index, share, context, &mut summary)?;
+    let kept = kept_scores(&index, &flags.index, context)?.map(Arc::new);
+    evaluate(&index, &flags.index, kept.as_ref(), share, context, &mut summary)?;
 
     let part = format!("{DATA_DIGEST} {before}..{}", before + items.len());
     let mut made_from = Provenance::new(command_line()).seed(Seed(index.summary().seed.unwrap_or(0)));
@@ -124,6 +132,26 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     }
     for source in index.sources().iter().cloned().chain(flags.data_flags.source(&flags.data)) {
         made_from = made_from.source(source);
+    }
+    match kept.filter(|kept| kept.cols() == before) {
+        Some(kept) => {
+            let path = anchors_path(output);
+            let spec = MatrixSpec::dense(anchors.ids(), grown.item_ids())
+                .digest("model", scorer.info().digest)
+                .digest("queries", anchors.digest())
+                .command(command_line());
+            // Before the index: with more scores than items it is as good as with those it had.
+            keep_grown(&path, &spec, &kept, &scores, context)?;
+            summary.fact("anchor scores", path.display().to_string());
+        }
+        None => {
+            context.say(format_args!(
+                "{} does not hold the scores of all items so far, so those of the new ones are not kept: of the \
+                 methods of `search` posterior, exact and rerank are left. To have the others build the index again",
+                anchors_path(&flags.index).display()
+            ));
+            summary.fact_as("anchor scores", "", serde_json::Value::Null);
+        }
     }
     grown.write(output, Existing::Overwrite, &made_from.digest(part, digest))?;
     // From here on the scores of the new items are in the index.
@@ -142,7 +170,7 @@ impl AddFlags {
         positions: &[u32],
         all: usize,
         context: &Context,
-    ) -> Result<Option<loxia::search::linalg::Dense>> {
+    ) -> Result<Option<Dense>> {
         if index.posterior().vector_dimensions().is_none() {
             self.typed.refuse(&["dual", "item-vectors"], "the index was built without vectors")?;
             return Ok(None);
@@ -162,16 +190,16 @@ impl AddFlags {
 fn evaluate(
     index: &Index,
     path: &std::path::Path,
+    kept: Option<&Arc<Dense>>,
     share: f64,
     context: &Context,
     summary: &mut Summary,
 ) -> Result<()> {
-    let scores = anchors_path(path);
-    if !scores.is_dir() {
-        summary.fact("recall", format!("not measured: {} is not there", scores.display()));
+    let Some(kept) = kept else {
+        summary.fact("recall", format!("not measured: {} is not there", anchors_path(path).display()));
         return Ok(());
-    }
-    let anchors = index.anchor_set(Arc::new(read_scores(&scores, context)?))?;
+    };
+    let anchors = index.anchor_set(kept.clone())?;
     let bar = context.bar(0, "fits");
     let evaluated = index.evaluate_addition(&anchors, share, &context.cancel);
     bar.finish();

@@ -18,7 +18,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use loxia::search::Index;
 
-pub(super) use scoring::anchors_path;
+pub(super) use scoring::{anchors_path, kept_scores};
 
 use crate::context::Context;
 use crate::exit::Outcome;

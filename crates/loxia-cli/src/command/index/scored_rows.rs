@@ -64,9 +64,10 @@ pub(super) fn score_anchors<'a>(
             .fact_as("expected time", duration(time), time.as_secs_f64());
         return Ok(None);
     }
+    let path = anchors_path(output);
     let scores = anchor_scores(
         &AnchorScoring {
-            path: &anchors_path(output),
+            path: &path,
             overwrite: flags.output.overwrite,
             resume: flags.resume,
             tile_pairs: flags.tile_pairs,
@@ -80,6 +81,7 @@ pub(super) fn score_anchors<'a>(
         context,
         summary,
     )?;
+    summary.fact("anchor scores", path.display().to_string());
     let item_ids = store.ids().clone();
     Ok(Some(AnchorRows {
         scores,

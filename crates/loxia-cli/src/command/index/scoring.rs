@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use loxia::core::PairScorer;
-use loxia::core::matrix::{MatrixSpec, TileShape};
+use loxia::core::artefact::Existing;
+use loxia::core::matrix::{MatrixSpec, MatrixWriter, ScoreMatrix, TileShape};
+use loxia::core::{Error, PairScorer};
 use loxia::data::QueryStore;
 use loxia::model::{CrossEncoder, Precision};
+use loxia::search::Index;
 use loxia::search::linalg::Dense;
 
 use super::forecast::Forecast;
@@ -70,6 +72,58 @@ pub(super) fn anchor_scores(
     } else {
         summary.fact_as("score", "scored before", 0.0);
     }
-    summary.fact("anchor scores", target.shown());
     read_scores(work.path, context)
+}
+
+/// The anchor scores beside an index, of its items in their order; fewer where items were added without keeping
+/// theirs, `None` where there are none.
+pub(crate) fn kept_scores(index: &Index, path: &Path, context: &Context) -> Result<Option<Dense>> {
+    let path = anchors_path(path);
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let matrix = ScoreMatrix::open(&path)?;
+    let ids = index.item_ids();
+    if let Some((found, expected)) = matrix.col_ids().iter().zip(ids.iter()).find(|(col, item)| col != item) {
+        return Err(Error::Mismatch {
+            path,
+            field: "item list".into(),
+            found: format!("one with {found:?}"),
+            expected: format!("that of the index, with {expected:?} there"),
+            advice: "remove it, or build the index again".into(),
+        }
+        .into());
+    }
+    let scores = read_scores(&path, context)?;
+    // An addition that was killed has written them for the items that it did not come to write.
+    let surplus = scores.cols() > ids.len();
+    Ok(Some(if surplus { scores.select_cols(&(0..ids.len()).collect::<Vec<_>>()) } else { scores }))
+}
+
+/// Writes the anchor scores of an index that grows: `old` and, to the right of them, `new`.
+pub(super) fn keep_grown(
+    path: &Path,
+    spec: &MatrixSpec<'_>,
+    old: &Dense,
+    new: &Dense,
+    context: &Context,
+) -> Result<()> {
+    let before = old.cols();
+    let mut writer = MatrixWriter::create(path, spec, Existing::Overwrite)?;
+    let grid = *writer.grid();
+    let mut cells = Vec::new();
+    for tile in 0..grid.tiles() {
+        context.cancel.check()?;
+        cells.clear();
+        let cols = grid.cols_of(tile);
+        for row in grid.rows_of(tile) {
+            cells.extend_from_slice(&old.row(row)[cols.start.min(before)..cols.end.min(before)]);
+            cells.extend_from_slice(
+                &new.row(row)[cols.start.max(before) - before..cols.end.max(before) - before],
+            );
+        }
+        writer.write_tile(tile, &cells)?;
+    }
+    writer.finish()?;
+    Ok(())
 }

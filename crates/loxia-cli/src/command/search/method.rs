@@ -6,10 +6,9 @@ use anyhow::Result;
 use loxia::search::{BuildOptions, Exact, FirstStage, Index, Method, MethodName, Rerank, Schedule, build};
 
 use super::SearchFlags;
-use crate::command::index::anchors_path;
+use crate::command::index::{anchors_path, kept_scores};
 use crate::context::Context;
 use crate::exit::usage;
-use crate::matrix_source::read_scores;
 
 /// Makes the method; the published ones choose their constants on the anchor rows first.
 pub(super) fn of(
@@ -35,16 +34,17 @@ pub(super) fn of(
         }
         _ => {}
     }
-    let scores = anchors_path(&flags.index);
-    if !scores.is_dir() || index.added() > 0 {
-        let why = if scores.is_dir() { "lacks those of items added later" } else { "is not there" };
+    let kept = kept_scores(&index, &flags.index, context)?;
+    let lacks = kept.is_some();
+    let Some(scores) = kept.filter(|scores| scores.cols() == index.items()) else {
+        let why = if lacks { "lacks those of items added later" } else { "is not there" };
         return usage(format!(
-            "--method {name} is made from the anchor scores of all items, and {} {why}; posterior, exact and rerank \
-             do without",
-            scores.display()
+            "--method {name} is made from the anchor scores of all items, and {} {why}; build the index again, or \
+             choose posterior, exact or rerank, which do without",
+            anchors_path(&flags.index).display()
         ));
-    }
-    let mut anchors = index.anchor_set(Arc::new(read_scores(&scores, context)?))?;
+    };
+    let mut anchors = index.anchor_set(Arc::new(scores))?;
     if let Some(stage) = first_stage {
         let Some(queries) = index.anchor_queries()? else {
             return usage(format!(
