@@ -127,6 +127,43 @@ fn damage_is_found_and_refused() {
 }
 
 #[test]
+fn lost_files_and_bad_numbers_are_damage_that_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let copy = scratch.path().join("copy");
+    let index = Indexed::get().index();
+    copy_directory(Path::new(&index), &copy);
+    let path = copy.display().to_string();
+    let search =
+        || run(&["search", "--index", &path, "--model", &model(), "--query", "run", "--budget", "9"]);
+    assert_eq!(search().code, 0);
+    for name in ["noise.f32", "items.ids", "anchors.jsonl"] {
+        let file = copy.join(name);
+        let sound = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        run(&["index", "check", &path]).fails_with(4, &[name, "missing"]);
+        search().fails_with(4, &[name, "missing"]);
+        fs::write(&file, sound).unwrap();
+    }
+    let noise = copy.join("noise.f32");
+    let sound = fs::read(&noise).unwrap();
+    fs::write(&noise, f32::NAN.to_le_bytes().repeat(sound.len() / 4)).unwrap();
+    search().fails_with(4, &["noise.f32"]);
+    fs::write(&noise, sound).unwrap();
+}
+
+#[test]
+fn an_unfinished_build_is_told_from_a_wrong_path() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("late").display().to_string();
+    let search = || run(&["search", "--index", &path, "--model", &model(), "--query", "run"]);
+    let said = search();
+    said.fails_with(1, &["late/manifest.json"]);
+    assert!(!said.stderr.contains("--resume"), "{}", said.stderr);
+    fs::create_dir(format!("{path}.anchors.partial")).unwrap();
+    search().fails_with(1, &["late.anchors.partial", "--resume", "late/manifest.json"]);
+}
+
+#[test]
 fn scoring_that_was_killed_goes_on() {
     let scratch = tempfile::tempdir().unwrap();
     let data = beir(scratch.path(), 40).display().to_string();

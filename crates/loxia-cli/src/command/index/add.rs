@@ -14,6 +14,7 @@ use loxia::search::{EvaluatedAddition, Index, Provenance};
 
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
+use super::opening::open_index;
 use super::scoring::{AnchorScoring, anchor_scores, anchors_path, keep_grown, kept_scores};
 use super::vectors::VectorSpace;
 use crate::context::Context;
@@ -80,7 +81,7 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     if flags.dual.is_some() && flags.item_vectors.is_some() {
         return usage("--dual and --item-vectors exclude each other; vectors come from one place");
     }
-    let index = Index::open(&flags.index, &[])?;
+    let index = open_index(&flags.index)?;
     let Some(anchors) = index.anchor_queries()? else {
         return usage(format!(
             "{} does not hold its anchor queries: it was built from --scores without --data; build it again",

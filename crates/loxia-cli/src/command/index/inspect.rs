@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use loxia::core::Progress;
-use loxia::search::{Index, IndexSummary};
+use loxia::search::IndexSummary;
 
+use super::opening::open_index;
 use super::scoring::anchors_path;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -31,7 +32,7 @@ pub(crate) struct CheckFlags {
 
 /// Runs `inspect`.
 pub(super) fn inspect(flags: &InspectFlags, context: &Context) -> Result<Outcome> {
-    let index = Index::open(&flags.index, &[])?;
+    let index = open_index(&flags.index)?;
     let facts = index.summary();
     if context.json {
         let mut json = serde_json::to_value(&facts)?;
@@ -84,7 +85,7 @@ fn vectors(facts: &IndexSummary) -> String {
 
 /// Runs `check`.
 pub(super) fn check(flags: &CheckFlags, context: &Context) -> Result<Outcome> {
-    let index = Index::open(&flags.index, &[])?;
+    let index = open_index(&flags.index)?;
     let bytes = index.stored_bytes();
     let bar = context.bar(bytes, "bytes");
     let checked = index.check(&bar as &dyn Progress, &context.cancel);

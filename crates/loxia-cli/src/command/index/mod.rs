@@ -6,6 +6,7 @@ mod build;
 mod forecast;
 mod inspect;
 pub(super) mod items;
+mod opening;
 mod scored_rows;
 mod scoring;
 mod stand_in;
@@ -18,6 +19,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use loxia::search::Index;
 
+pub(super) use opening::{open_index, or_damage};
 pub(super) use scoring::{anchors_path, kept_scores};
 
 use crate::context::Context;

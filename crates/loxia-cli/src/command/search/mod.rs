@@ -4,7 +4,7 @@ mod answer;
 mod method;
 mod queries;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use loxia::search::{EstimateReach, Index, Method, MethodName, QueryView, search_
 
 use super::index::items::OrderedItems;
 use super::index::vectors::VectorSpace;
+use super::index::{open_index, or_damage};
 use crate::command::bench::tell_speed;
 use crate::command::first_stage::FirstStageFlags;
 use crate::context::Context;
@@ -114,6 +115,8 @@ pub(crate) struct SearchFlags {
 
 /// Everything that a search needs.
 struct Engine<'a> {
+    /// Where the index is.
+    index: &'a Path,
     method: Box<dyn Method>,
     items: OrderedItems<'a>,
     space: Option<VectorSpace>,
@@ -130,7 +133,7 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let batch = flags.query.is_none() && !flags.interactive;
     let output = AnswerOutput::new(&flags.output, flags.overwrite, &flags.tag, batch, context)?;
     let asked = flags.query.as_deref().map(queries::typed).transpose()?;
-    let index = Index::open(&flags.index, &[])?;
+    let index = open_index(&flags.index)?;
     if flags.recall.is_some()
         && !index.posterior().is_calibrated()
         && stop.budget.is_none()
@@ -165,7 +168,7 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let method = method::of(&flags, index, stage, context)?;
     let scorer = flags.kept_scores.around(model.clone(), &mut summary)?;
     let reach = method.estimate_reach(flags.k);
-    let engine = Engine { method, items, space, scorer, k: flags.k, stop, reach };
+    let engine = Engine { index: &flags.index, method, items, space, scorer, k: flags.k, stop, reach };
     engine.remarks(context);
     let totals = match (asked, flags.interactive) {
         (Some(query), _) => engine.answer_all(&[query], &output, context)?,
@@ -306,7 +309,7 @@ impl Engine<'_> {
                 let pairs: Vec<(u32, u32)> = (0..texts.len() as u32).map(|item| (0, item)).collect();
                 Ok(self.scorer.score(one, &texts, &pairs, scores, &loxia::core::NoProgress, cancel)?)
             });
-        Ok(answer?)
+        answer.map_err(|error| or_damage(error, self.index, context))
     }
 
     /// Answers one query after the other.
