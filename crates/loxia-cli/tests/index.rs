@@ -129,7 +129,7 @@ fn damage_is_found_and_refused() {
 #[test]
 fn lost_files_and_bad_numbers_are_damage_that_is_named() {
     let scratch = tempfile::tempdir().unwrap();
-    let copy = scratch.path().join("copy");
+    let (copy, anchors) = (scratch.path().join("copy"), scratch.path().join("copy.anchors"));
     let index = Indexed::get().index();
     copy_directory(Path::new(&index), &copy);
     let path = copy.display().to_string();
@@ -149,6 +149,20 @@ fn lost_files_and_bad_numbers_are_damage_that_is_named() {
     fs::write(&noise, f32::NAN.to_le_bytes().repeat(sound.len() / 4)).unwrap();
     search().fails_with(4, &["noise.f32"]);
     fs::write(&noise, sound).unwrap();
+
+    let check = || run(&["index", "check", &path, "--json"]);
+    assert_eq!(check().json()["anchor_scores"], false);
+    copy_directory(Path::new(&format!("{index}.anchors")), &anchors);
+    assert_eq!(check().json()["anchor_scores"], true);
+    let scores = anchors.join("scores.f32");
+    let mut bytes = fs::read(&scores).unwrap();
+    bytes[9] ^= 1;
+    fs::write(&scores, &bytes).unwrap();
+    check().fails_with(4, &["scores.f32", "CRC-32"]);
+    for name in ["scores.f32", "manifest.json"] {
+        fs::remove_file(anchors.join(name)).unwrap();
+        check().fails_with(4, &["copy.anchors", "score it again with"]);
+    }
 }
 
 #[test]

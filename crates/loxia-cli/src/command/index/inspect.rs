@@ -7,7 +7,7 @@ use clap::Args;
 use loxia::core::Progress;
 use loxia::search::IndexSummary;
 
-use super::opening::open_index;
+use super::opening::{check_kept_scores, open_index};
 use super::scoring::anchors_path;
 use crate::context::Context;
 use crate::exit::Outcome;
@@ -22,7 +22,7 @@ pub(crate) struct InspectFlags {
     index: PathBuf,
 }
 
-/// Read an index to the last byte and compare it with its checksums.
+/// Read an index, and the anchor scores beside it, to the last byte and compare them with their checksums.
 #[derive(Debug, Args)]
 pub(crate) struct CheckFlags {
     /// The index
@@ -91,6 +91,7 @@ pub(super) fn check(flags: &CheckFlags, context: &Context) -> Result<Outcome> {
     let checked = index.check(&bar as &dyn Progress, &context.cancel);
     bar.finish();
     checked?;
+    let kept = check_kept_scores(&flags.index)?;
     let mut summary = Summary::default();
     let facts = index.summary();
     summary
@@ -98,6 +99,7 @@ pub(super) fn check(flags: &CheckFlags, context: &Context) -> Result<Outcome> {
         .fact("state", "sound")
         .fact("items", facts.items)
         .fact("anchors", facts.anchors)
+        .fact_as("anchor scores", if kept { "sound" } else { "" }, kept)
         .fact_as("read", format!("{} MB", three_digits(bytes as f64 / 1e6)), bytes);
     summary.print_to_stdout(context)?;
     Ok(Outcome::Done)

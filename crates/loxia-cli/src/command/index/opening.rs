@@ -5,12 +5,15 @@ use std::path::Path;
 
 use anyhow::Result;
 use loxia::core::artefact::MANIFEST_FILE;
+use loxia::core::matrix::ScoreMatrix;
 use loxia::core::{Error as Core, NoProgress};
 use loxia::search::{Error, Index};
 
 use super::scoring::anchors_path;
 use crate::context::Context;
 use crate::matrix_target::beside;
+
+const SCORE: &str = "remove the directory, or score it again with `index build --overwrite`";
 
 /// Opens an index; a file that it lacks is damage, and of a build that is unfinished it is said how to go on.
 pub(crate) fn open_index(path: &Path) -> Result<Index> {
@@ -30,6 +33,20 @@ pub(crate) fn open_index(path: &Path) -> Result<Index> {
             begun.display()
         ))),
     }
+}
+
+/// Compares the anchor scores beside an index with their checksums; whether there are any.
+pub(super) fn check_kept_scores(index: &Path) -> Result<bool> {
+    let path = anchors_path(index);
+    if !path.is_dir() {
+        return Ok(false);
+    }
+    let checked = ScoreMatrix::open(&path).and_then(|scores| scores.verify());
+    checked.map_err(|error| match lost_file(error, &path, SCORE) {
+        error if is_not_there(&error) => Core::corrupt(&path, format!("it holds no manifest; {SCORE}")),
+        error => error,
+    })?;
+    Ok(true)
 }
 
 /// The error of a search, or the damage that it came from: stored numbers are not looked at until then.
