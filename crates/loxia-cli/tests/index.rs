@@ -421,6 +421,11 @@ fn a_dual_encoder_gives_vectors_and_is_needed_again() {
     search(&[]).fails_with(2, &["--dual"]);
     let other = format!("{0},{0}", asset("tiny-models/dual-item"));
     search(&["--dual", &other]).fails_with(4, &["digest of dual is", "expected"]);
+    // Methods that need no vectors do not mind the flag.
+    for without in [&["--method", "exact"][..], &["--method", "rerank", "--first-stage", "bm25"]] {
+        let found = search(&[&["--dual", &dual, "--budget", "12"], without].concat());
+        assert!(found.code == 0 && found.stderr.contains("--dual is not used"), "{}", found.stderr);
+    }
     for method in ["rerank", "anncur", "adacur+", "axn"] {
         let found = search(&["--dual", &dual, "--budget", "12", "--method", method]).json();
         assert_eq!(found["paid"], 12, "{method}");

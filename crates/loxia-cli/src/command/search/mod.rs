@@ -158,10 +158,10 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
         (MethodName::Rerank, _) if stage.is_some() => None,
         (_, dual) => VectorSpace::of_index(&index, &flags.index, dual, &flags.model_flags, context)?,
     };
-    if !matches!(space, Some(VectorSpace::Dual(_))) {
-        flags
-            .typed
-            .refuse(&["dual"], "the index was built without a dual encoder, or the method needs none")?;
+    if index.posterior().vector_dimensions().is_none() || index.query_encoder().is_some() {
+        flags.typed.refuse(&["dual"], "the index was built without a dual encoder")?;
+    } else if space.is_none() && flags.typed.has("dual") {
+        context.say(format_args!("--dual is not used: --method {} needs no vectors here", flags.method));
     }
     summary.fact("index", flags.index.display().to_string()).fact("method", flags.method.to_string());
     summary.fact("model", model.info().name);
