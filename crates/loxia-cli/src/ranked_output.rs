@@ -113,10 +113,20 @@ fn table(output: &mut dyn Write, list: &RankedList<'_>) -> Result<()> {
     let lengths = list.entries.iter().map(|entry| entry.item.as_str().chars().count());
     let width = lengths.max().unwrap_or(0).min(24);
     for (place, entry) in list.entries.iter().enumerate() {
-        let text = head(&(list.item)(place)?.title_and_text(), 80);
+        let text = shown(&(list.item)(place)?, 80);
         writeln!(output, "{:>5}  {:>9.4}  {:<width$}  {text}", place + 1, entry.score, entry.item)?;
     }
     Ok(())
+}
+
+/// The first characters of an item, on one line; a title that the text begins with stands once.
+pub(crate) fn shown(item: &Item, characters: usize) -> String {
+    let text = item.text.trim_start();
+    let rest = item.title.as_deref().and_then(|title| text.strip_prefix(title.trim()));
+    match rest {
+        Some(rest) if !rest.starts_with(char::is_alphanumeric) => head(text, characters),
+        _ => head(&item.title_and_text(), characters),
+    }
 }
 
 /// The first characters of a text, on one line.

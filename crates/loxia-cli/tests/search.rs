@@ -33,6 +33,8 @@ fn an_answer_carries_its_cost_and_estimate() {
     for part in ["30 pairs paid", "10 rounds", "stopped by the budget", "estimated recall", "90 % interval"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    // A title that the text begins with stands once.
+    assert!(shown.contains(" or ") && !shown.contains("run run"), "{shown}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::command::index::items::OrderedItems;
 use crate::context::Context;
 use crate::exit::usage;
 use crate::flags::shortest;
-use crate::ranked_output::head;
+use crate::ranked_output::shown;
 use crate::report::grouped;
 use crate::text_output::{claim, write_text_to};
 
@@ -158,7 +158,7 @@ impl Found<'_> {
             ranking.iter().map(|scored| self.items.get(scored.item)).collect::<Result<_, _>>()?;
         let width = texts.iter().map(|item| item.id.as_str().chars().count()).max().unwrap_or(0).min(24);
         for (rank, (scored, item)) in (1..).zip(ranking.iter().zip(&texts)) {
-            let text = head(&item.title_and_text(), 80);
+            let text = shown(item, 80);
             writeln!(output, "{rank:>5}  {:>9.4}  {:<width$}  {text}", scored.score, item.id)?;
         }
         Ok(writeln!(output, "       {}\n", self.facts())?)
