@@ -108,6 +108,7 @@ fn many_queries_become_a_run_and_kept_scores_are_free() {
     assert_eq!((&first["queries"], &first["pairs_paid"]), (&3.into(), &60.into()));
     assert_eq!(run.lines().count(), 12);
     assert!(run.lines().all(|line| line.ends_with("loxia-search")), "{run}");
+    assert_eq!(first["stopped_by_the_deadline"], serde_json::Value::Null);
     // Free pairs leave the budget for more.
     let (second, _) = ask();
     assert_eq!(second["pairs_paid"], 60);
@@ -119,6 +120,8 @@ fn many_queries_become_a_run_and_kept_scores_are_free() {
     let said = search(&["--queries", &queries, "--budget", "9", "--output", &lines]);
     said.fails_with(3, &["query \"b\""]);
     let answer: serde_json::Value = serde_json::from_str(&fs::read_to_string(&lines).unwrap()).unwrap();
+    let in_time = search(&["--deadline", "600000", "--budget", "9", "--output", &output, "--overwrite"]);
+    assert!(in_time.stderr.contains("stopped by the deadline  0 of 3 queries"), "{}", in_time.stderr);
     assert_eq!((&answer["query_id"], &answer["paid"]), (&"a".into(), &9.into()));
     search(&["--queries", &queries, "--output", &lines]).fails_with(1, &["exists"]);
 }

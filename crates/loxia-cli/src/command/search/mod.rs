@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use loxia::core::{Answer, Budget, Cost, PairScorer, Query, RecallTarget, Stop};
+use loxia::core::{Answer, Budget, Cost, PairScorer, Query, RecallTarget, Stop, StoppedBy};
 use loxia::data::{DataSet, ItemStore};
 use loxia::search::{EstimateReach, Index, Method, MethodName, QueryView, search_with};
 
@@ -385,6 +385,7 @@ struct Totals {
     cost: Cost,
     estimates: Vec<f64>,
     reached: u64,
+    out_of_time: u64,
     took: Duration,
 }
 
@@ -394,6 +395,7 @@ impl Totals {
         self.cost += answer.cost;
         self.estimates.extend(answer.recall_estimate.map(|estimate| estimate.mean));
         self.reached += u64::from(answer::target_reached(answer));
+        self.out_of_time += u64::from(answer.stopped_by == StoppedBy::Deadline);
     }
 
     fn tell(&self, engine: &Engine<'_>, summary: &mut Summary) {
@@ -418,6 +420,10 @@ impl Totals {
             let text = format!("{} reached by {} of {} queries", target.get(), self.reached, self.queries);
             summary.fact_as("recall target", text, target.get());
             summary.fact_as("targets reached", "", self.reached);
+        }
+        if engine.stop.deadline.is_some() {
+            let text = format!("{} of {} queries", grouped(self.out_of_time), grouped(self.queries));
+            summary.fact_as("stopped by the deadline", text, self.out_of_time);
         }
         summary.rate("queries", self.queries, self.took);
     }
