@@ -57,7 +57,7 @@ fn the_doctor_finds_right_scores_with_every_kernel() {
     assert!(said.stdout.contains("portable int8: ok") && !said.stdout.contains("WRONG"), "{}", said.stdout);
     let mut command = loxia();
     command.arg("doctor").env("LOXIA_KERNEL", "abacus");
-    Said::of(command.output().unwrap()).fails_with(1, &["abacus", "portable"]);
+    Said::of(command.output().unwrap()).fails_with(2, &["abacus", "portable"]);
 }
 
 #[test]

@@ -130,12 +130,23 @@ fn in_int8() {
 }
 
 #[test]
+fn the_embedded_models_compute_in_8_bits_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let shown = |precision| {
+        let said =
+            demo(scratch.path(), &["--anchors", "9", "--searches", "3", "--json", "--precision", precision]);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        said.json()["shown"].clone()
+    };
+    assert_ne!(shown("f32"), shown("int8"), "scores differ a little");
+}
+
+#[test]
 fn what_does_not_fit_is_said_before_any_work() {
     let scratch = tempfile::tempdir().unwrap();
     let (world, model) = (small_world(scratch.path()), model());
     demo(scratch.path(), &["--data", &world]).fails_with(2, &["belong together"]);
     demo(scratch.path(), &["--dual", &model]).fails_with(2, &["--dual", "embedded"]);
-    demo(scratch.path(), &["--precision", "int8"]).fails_with(2, &["--precision", "embedded"]);
     demo(scratch.path(), &["--overwrite"]).fails_with(2, &["--report"]);
     demo(scratch.path(), &["--anchors", "150", "--searches", "60"]).fails_with(2, &["210", "200"]);
     let few = super::program::beir(scratch.path(), 20).display().to_string();
