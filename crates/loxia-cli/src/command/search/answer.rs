@@ -193,7 +193,10 @@ impl Found<'_> {
             ));
         }
         if let Some(target) = self.target {
+            let below = answer.recall_estimate.is_some_and(|estimate| estimate.mean < target.get());
             let reached = match (target_reached(answer), self.certifiable()) {
+                // Where a target ends searches is set for their mean.
+                (true, _) if below => "reached on average by searches that end here",
                 (true, _) => "reached",
                 (false, Some(false)) => "not reached, and beyond what the estimate can certify",
                 (false, _) => "not reached",

@@ -25,13 +25,13 @@ impl Task for Quantise<'_> {
         let (scales, zeros) = (codes.scales.sized(rows), codes.zeros.sized(rows));
         let (mixing, mixed) = (Mixing::of(inputs), codes.mixed.sized(inputs));
         for (row, values) in input.chunks_exact(inputs).enumerate() {
-            let mut bounds = Bounds::new(simd);
-            let values = if mixing.is_none() {
+            let (values, bounds) = if mixing.is_none() {
+                let mut bounds = Bounds::new(simd);
                 bounds.hold_all(simd, values);
-                values
+                (values, bounds)
             } else {
-                mix(simd, mixing, values, mixed, &mut bounds);
-                &*mixed
+                let bounds = mix(simd, mixing, values, mixed);
+                (&*mixed, bounds)
             };
             let coding = bounds.coding(simd, reach.top);
             (scales[row], zeros[row]) = (coding.scale, coding.zero);
@@ -41,6 +41,7 @@ impl Task for Quantise<'_> {
 }
 
 /// Between what values lie, lane by lane.
+#[derive(Clone, Copy)]
 struct Bounds<S: Simd> {
     low: S::Vector,
     high: S::Vector,
@@ -56,72 +57,122 @@ impl<S: Simd> Bounds<S> {
     }
 
     #[inline(always)]
-    fn hold(&mut self, simd: S, x: S::Vector) {
+    fn widen(&mut self, simd: S, x: S::Vector) {
         self.low = simd.min(self.low, x);
         self.high = simd.max(self.high, x);
+    }
+
+    #[inline(always)]
+    fn look_at(&mut self, simd: S, x: S::Vector) {
         self.residue = simd.mul_add(x, simd.splat(0.0), self.residue);
     }
 
     #[inline(always)]
     fn hold_all(&mut self, simd: S, values: &[f32]) {
         for values in values.chunks(S::LANES) {
-            self.hold(simd, simd.read(values));
+            let x = simd.read(values);
+            self.widen(simd, x);
+            self.look_at(simd, x);
+        }
+    }
+
+    /// What holds all that these hold, which were kept apart so that none waits for the others.
+    #[inline(always)]
+    fn of_all(simd: S, parts: [Self; 3]) -> Self {
+        let [a, b, c] = parts;
+        Bounds {
+            low: simd.min(simd.min(a.low, b.low), c.low),
+            high: simd.max(simd.max(a.high, b.high), c.high),
+            residue: simd.add(simd.add(a.residue, b.residue), c.residue),
         }
     }
 
     #[inline(always)]
     fn coding(&self, simd: S, top: i32) -> Coding {
         let smallest = -simd.largest(simd.sub(simd.splat(0.0), self.low));
-        let finite = simd.sum(self.residue) == 0.0;
-        Coding::of_range(top, smallest, simd.largest(self.high), finite)
+        let largest = simd.largest(self.high);
+        let finite = simd.sum(self.residue) == 0.0 && smallest.is_finite() && largest.is_finite();
+        Coding::of_range(top, smallest, largest, finite)
     }
 }
 
-/// Mixes a row into another one, in passes over three, two or one of the powers of two, and looks for the bounds
-/// of what comes out.
+/// Mixes a row into another one, in passes over three, two or one of the powers of two, and finds the bounds of what
+/// comes out.
 #[inline(always)]
-fn mix<S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &mut [f32], bounds: &mut Bounds<S>) {
-    if mixing.groups == 1 {
-        mixed.copy_from_slice(row);
-    }
+fn mix<S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &mut [f32]) -> Bounds<S> {
     let (mut stride, mut left) = (GROUP, mixing.groups);
-    while left > 1 {
-        let source = (stride == GROUP).then_some(row);
-        let radix = match left {
-            2 => butterflies::<S, 2>(simd, stride, source, mixed),
-            4 => butterflies::<S, 4>(simd, stride, source, mixed),
-            _ => butterflies::<S, 8>(simd, stride, source, mixed),
-        };
-        stride *= radix;
-        left /= radix;
+    let source = |stride: usize| (stride == GROUP).then_some(row);
+    while left > 8 {
+        butterflies::<S, 8>(simd, stride, source(stride), mixed);
+        stride *= 8;
+        left /= 8;
     }
-    if !mixing.thirds {
-        return bounds.hold_all(simd, mixed);
+    let source = source(stride);
+    match (left, mixing.thirds) {
+        (1, true) => last::<S, 1, 3>(simd, stride, source, mixed),
+        (2, true) => last::<S, 2, 3>(simd, stride, source, mixed),
+        (4, true) => last::<S, 4, 3>(simd, stride, source, mixed),
+        (_, true) => last::<S, 8, 3>(simd, stride, source, mixed),
+        (2, false) => last::<S, 2, 1>(simd, stride, source, mixed),
+        (4, false) => last::<S, 4, 1>(simd, stride, source, mixed),
+        (_, false) => last::<S, 8, 1>(simd, stride, source, mixed),
     }
-    let (first, rest) = mixed.split_at_mut(row.len() / 3);
-    let (second, third) = rest.split_at_mut(row.len() / 3);
-    let parts = first.chunks_exact_mut(S::LANES).zip(second.chunks_exact_mut(S::LANES));
-    for ((a, b), c) in parts.zip(third.chunks_exact_mut(S::LANES)) {
-        let values = [&*a, &*b, &*c].map(|part| simd.read(part));
-        let sum = simd.add(simd.add(values[0], values[1]), values[2]);
-        let shift = simd.mul(sum, simd.splat(TWO_THIRDS));
-        for (part, value) in [a, b, c].into_iter().zip(values) {
-            let value = simd.sub(value, shift);
-            bounds.hold(simd, value);
-            simd.write(part, value);
+}
+
+/// The last of the passes: with `PARTS` of three it mixes the thirds of a row as well. While values are in registers, their
+/// bounds are found.
+#[inline(always)]
+fn last<S: Simd, const RADIX: usize, const PARTS: usize>(
+    simd: S,
+    stride: usize,
+    source: Option<&[f32]>,
+    mixed: &mut [f32],
+) -> Bounds<S> {
+    let part = RADIX * stride;
+    assert!(mixed.len().is_multiple_of(PARTS * part) && stride.is_multiple_of(S::LANES));
+    assert!(source.is_none_or(|source| source.len() >= mixed.len()));
+    let to = mixed.as_mut_ptr();
+    let from = source.map_or(to.cast_const(), <[f32]>::as_ptr);
+    let mut ways = [Bounds::new(simd); 3];
+    for first in (0..mixed.len()).step_by(PARTS * part) {
+        for at in (first..first + stride).step_by(S::LANES) {
+            let mut values = [[simd.splat(0.0); RADIX]; PARTS];
+            for (index, values) in values.iter_mut().enumerate() {
+                // SAFETY: index < PARTS and at + LANES <= first + stride, and PARTS parts end within the row; both have
+                // its length.
+                *values = unsafe { load_apart(simd, from.add(index * part + at), stride) };
+                all_apart(simd, values);
+            }
+            unrolled!(index < RADIX, {
+                let way = &mut ways[index % 3];
+                let mut outs = values.map(|values| values[index]);
+                if let [a, b, c] = outs[..] {
+                    let shift = simd.mul(simd.add(simd.add(a, b), c), simd.splat(TWO_THIRDS));
+                    outs.iter_mut().for_each(|out| *out = simd.sub(*out, shift));
+                    // None of them is NaN without it.
+                    way.look_at(simd, shift);
+                } else {
+                    outs.iter().for_each(|&out| way.look_at(simd, out));
+                }
+                for (place, &out) in outs.iter().enumerate() {
+                    ways[(index + place) % 3].widen(simd, out);
+                    // SAFETY: as for reading.
+                    unsafe { simd.store(to.add(place * part + index * stride + at), out) };
+                }
+            });
         }
     }
+    Bounds::of_all(simd, ways)
 }
 
-/// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart, of `source` or else in place;
-/// returns the radix.
+/// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart, of `source` or else in place.
 #[inline(always)]
 fn butterflies<S: Simd, const RADIX: usize>(
     simd: S,
     stride: usize,
     source: Option<&[f32]>,
     mixed: &mut [f32],
-) -> usize {
+) {
     let block = RADIX * stride;
     assert!(mixed.len().is_multiple_of(block) && stride.is_multiple_of(S::LANES));
     assert!(source.is_none_or(|source| source.len() >= mixed.len()));
@@ -129,22 +180,42 @@ fn butterflies<S: Simd, const RADIX: usize>(
     let from = source.map_or(to.cast_const(), <[f32]>::as_ptr);
     for first in (0..mixed.len()).step_by(block) {
         for at in (first..first + stride).step_by(S::LANES) {
-            let mut values = [simd.splat(0.0); RADIX];
-            for (index, value) in values.iter_mut().enumerate() {
-                // SAFETY: index < RADIX and at + LANES <= first + stride, which divides into vectors: a block ends
-                // within the row, and both have its length.
-                *value = unsafe { simd.load(from.add(index * stride + at)) };
-            }
-            apart::<S, RADIX, 1>(simd, &mut values);
-            apart::<S, RADIX, 2>(simd, &mut values);
-            apart::<S, RADIX, 4>(simd, &mut values);
+            // SAFETY: at + LANES <= first + stride, which divides into vectors: a block ends within the row, and both
+            // have its length.
+            let mut values: [S::Vector; RADIX] = unsafe { load_apart(simd, from.add(at), stride) };
+            all_apart(simd, &mut values);
             for (index, &value) in values.iter().enumerate() {
                 // SAFETY: as for reading.
                 unsafe { simd.store(to.add(index * stride + at), value) };
             }
         }
     }
-    RADIX
+}
+
+/// Vectors a stride apart.
+///
+/// # Safety
+/// `RADIX` of them must be there to be read.
+#[inline(always)]
+unsafe fn load_apart<S: Simd, const RADIX: usize>(
+    simd: S,
+    from: *const f32,
+    stride: usize,
+) -> [S::Vector; RADIX] {
+    let mut values = [simd.splat(0.0); RADIX];
+    for (index, value) in values.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for it.
+        *value = unsafe { simd.load(from.add(index * stride)) };
+    }
+    values
+}
+
+/// Sums and differences of the values one, two and four from each other, where there are so many.
+#[inline(always)]
+fn all_apart<S: Simd, const RADIX: usize>(simd: S, values: &mut [S::Vector; RADIX]) {
+    apart::<S, RADIX, 1>(simd, values);
+    apart::<S, RADIX, 2>(simd, values);
+    apart::<S, RADIX, 4>(simd, values);
 }
 
 /// Sums and differences of the values `APART` from each other.
