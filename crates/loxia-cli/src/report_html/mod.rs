@@ -126,11 +126,11 @@ impl Section {
         out.push_str("<div class=\"figures\">\n");
         for figure in &self.figures {
             let class = if figure.wide { " class=\"wide\"" } else { "" };
-            let _ = write!(out, "<figure{class}>\n{}", figure.body);
+            let _ = writeln!(out, "<figure{class}>");
             if !figure.caption.is_empty() {
                 let _ = writeln!(out, "<figcaption>{}</figcaption>", escaped(&figure.caption));
             }
-            out.push_str("</figure>\n");
+            let _ = writeln!(out, "{}</figure>", figure.body);
         }
         out.push_str("</div>\n</section>\n");
     }
