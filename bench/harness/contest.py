@@ -130,8 +130,11 @@ def best_trial(one, workload, size):
     return min((one.run(workload) for _ in range(2)), key=lambda took: took["wall"])
 
 
-def trials_of(one, workload, fastest):
-    """Best trials of a peer by batch size: those to begin with, and on while the best lies on the edge."""
+def trials_of(one, workload, fastest, say):
+    """Best trials of a peer by batch size: those to begin with, and on while the best lies on the edge.
+
+    A size beyond those to begin with that fails ends the search for better ones, and nothing else.
+    """
     trials = {}
     wall = lambda size: trials[size]["wall"]
     for size in workload.batches:
@@ -139,7 +142,11 @@ def trials_of(one, workload, fastest):
         if wall(size) > FAR_BEHIND * fastest:
             return trials
     while size := workload.next_batch(min(trials, key=wall), trials):
-        trials[size] = best_trial(one, workload, size)
+        try:
+            trials[size] = best_trial(one, workload, size)
+        except EngineError as error:
+            say(f"{one.precision} {one.name} on {workload.key}: batches of {size} fail: {error}")
+            break
     return trials
 
 
@@ -152,7 +159,7 @@ def choose_batches(contestants, workload, say):
             if one.library == OURS:
                 trials = {None: best_trial(one, workload, None)}
             else:
-                trials = trials_of(one, workload, known)
+                trials = trials_of(one, workload, known, say)
             one.batch = min(trials, key=lambda size: trials[size]["wall"])
             one.give(workload, one.batch)
             better = min(trials[one.batch], one.run(workload), key=lambda took: took["wall"])

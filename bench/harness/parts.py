@@ -35,11 +35,11 @@ def rerank_part(bench):
         bench.versions |= theirs.ask(do="machine")["versions"]
     except EngineError as error:
         report.say(f"dropped: sentence-transformers: {error}")
-        return {}, []
+        return no_rerank(bench, [])
     entries = [(theirs, "sentence", "predict", "f32"), (mine, OURS, "", "f32"), (mine, OURS, "", "int8")]
     racing = [bench.load(*entry, "cross", THREADS) for entry in entries]
     if not racing[0]:
-        return {}, []
+        return no_rerank(bench, [])
     racing = [one for one in racing if one]
     output = lambda name, one: bench.root / f"{name}-{one.precision}.trec"
     for one in racing:
@@ -69,8 +69,14 @@ def rerank_part(bench):
     # Both of our precisions against the f32 peer: that is what people would change from.
     base = next((row["wall"] for row in rows if row["engine"] != OURS), None)
     if not base:
-        return {}, rows
+        return no_rerank(bench, rows)
     return {f"rerank_{row['precision']}": base / row["wall"] for row in rows if row["engine"] == OURS}, rows
+
+
+def no_rerank(bench, rows):
+    """The result where the one peer, which both of our precisions stand against, could not take part."""
+    bench.lacking |= {f"rerank_{precision}": ["sentence predict"] for precision in ("f32", "int8")}
+    return {}, rows
 
 
 def pairs_of(path):
@@ -161,6 +167,8 @@ def peak_of(bench, library, precision, variant, workload):
                     one.run(workload)
                 return worker.ask(do="memory")["peak"]
         except EngineError as error:
+            if library == OURS:
+                raise
             report.say(f"dropped: {precision} {library} {variant} of memory: {error}")
             return None
         finally:

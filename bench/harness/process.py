@@ -22,7 +22,7 @@ class Died(EngineError):
 
 
 class Worker:
-    """A process that answers each command with one line. A peer's that dies is restarted once."""
+    """A process that answers each command with one line. A peer's that dies is restarted, once for each thing it is asked."""
 
     def __init__(self, name, command, environment, log, patience=900):
         self.name = name
@@ -32,8 +32,9 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
         )  # fmt: skip
         self.process = self.start()
-        # Ours must not die, and is not helped.
-        self.restarts = 0 if name == "loxia" else 1
+        # What it was restarted for. Ours must not die, and is not helped.
+        self.restarted = set()
+        self.helped = name != "loxia"
         # Commands that made what it holds, to be given to its successor.
         self.held = {}
 
@@ -42,10 +43,11 @@ class Worker:
         try:
             answer = self.ask_once(command)
         except Died as error:
-            if not self.restarts:
+            cause = command["do"], command.get("model"), command.get("workload")
+            if not self.helped or cause in self.restarted:
                 raise
             report.say(f"restarted: {self.name}: {error}")
-            self.restarts -= 1
+            self.restarted.add(cause)
             self.process = self.start()
             for earlier in self.held.values():
                 self.ask_once(earlier)
