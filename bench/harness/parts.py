@@ -96,6 +96,7 @@ def avx2_part(bench):
     peers = [bench.load(theirs, "torch", variant, "f32", "cross", THREADS) for variant in variants]
     racing = [one for one in (*peers, bench.load(mine, OURS, "", "f32", "cross", THREADS)) if one]
     if len({one.library for one in racing}) < 2:
+        bench.lacking["avx2_minilm_256_f32"] = [f"torch {variant}" for variant in variants]
         return {}, []
     racing = agreeing(racing, workloads.check_workload(bench.words, "cross"), report.say)
     racing = choose_batches(racing, workload, report.say)

@@ -174,7 +174,10 @@ fn an_unfinished_build_is_told_from_a_wrong_path() {
     said.fails_with(1, &["late/manifest.json"]);
     assert!(!said.stderr.contains("--resume"), "{}", said.stderr);
     fs::create_dir(format!("{path}.anchors.partial")).unwrap();
-    search().fails_with(1, &["late.anchors.partial", "--resume", "late/manifest.json"]);
+    search().fails_with(1, &["late.anchors.partial", "`loxia index add --resume`", "late/manifest.json"]);
+    let manifest = r#"{"format_version": 1, "kind": "score-matrix", "digests": {"items": "5a"}}"#;
+    fs::write(format!("{path}.anchors.partial/manifest.json"), manifest).unwrap();
+    search().fails_with(1, &["late.anchors.partial", "`loxia index build --resume`", "late/manifest.json"]);
 }
 
 #[test]
@@ -403,6 +406,21 @@ fn anchor_scores_grow_with_the_index() {
         .fails_with(2, &["lacks those of items added later", "build the index again"]);
     let said = add("few", &all, &[]);
     assert!(said["anchor_scores"].is_null() && said["recall"]["added"].is_number(), "{said}");
+    // Scores of other anchors beside an index are not its own.
+    build(&part(40), &["--anchors", "30", "--seed", "1", "--output", &at("other"), "--quiet"]);
+    fs::remove_dir_all(at("other.anchors")).unwrap();
+    copy_directory(Path::new(&at("few.anchors")), Path::new(&at("other.anchors")));
+    search("other", &["--data", &part(40)]).fails_with(4, &["digest of queries", "other.anchors"]);
+    // Nor are those of a build that has not come to its end replaced.
+    fs::remove_dir_all(at("other")).unwrap();
+    let index = at("few");
+    let base = ["index", "add", "--index", &index, "--model", &model, "--data", &all, "--resume", "--output"];
+    let text = text.replace("times", "days");
+    fs::write(at("50.jsonl"), text.lines().map(|line| line.replace("\"d", "\"e") + "\n").collect::<String>())
+        .unwrap();
+    let other = at("other");
+    run(&[&base[..], &[&other]].concat()).fails_with(1, &["other.anchors exists"]);
+    succeed(&[&base[..], &[&other, "--overwrite"]].concat());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loxia_core::{Item, Query, QueryText};
+use serde_json::Value;
 
 use crate::fields::IdField;
 use crate::segment::StoreBuilder;
@@ -52,11 +53,21 @@ struct TextRecord<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow)]
     query: Option<Cow<'a, str>>,
-    mention: Option<String>,
-    #[serde(alias = "context_left")]
-    left: Option<String>,
-    #[serde(alias = "context_right")]
-    right: Option<String>,
+}
+
+/// Fields that are looked at in queries only: those of items may hold what they like.
+#[derive(serde::Deserialize)]
+struct MentionRecord {
+    #[serde(default)]
+    mention: Value,
+    #[serde(default)]
+    left: Value,
+    #[serde(default)]
+    context_left: Value,
+    #[serde(default)]
+    right: Value,
+    #[serde(default)]
+    context_right: Value,
 }
 
 impl TextRecord<'_> {
@@ -141,17 +152,22 @@ fn json_query(line: &Line<'_>) -> Result<Query> {
     }
     let id = record._id.or(record.id).or(record.qid).or(record.query_id);
     let id = id.ok_or_else(|| line.invalid(format!("no id; expected {QUERY_FIELDS}")))?;
-    let text = match (record.text.or(record.query), record.mention) {
-        (Some(text), None) => QueryText::Plain(text.into_owned()),
-        (None, Some(mention)) => QueryText::Mention {
-            left: record.left.unwrap_or_default(),
-            mention,
-            right: record.right.unwrap_or_default(),
-        },
-        (None, None) => return Err(line.invalid(format!("no text; expected {QUERY_FIELDS}"))),
-        (Some(_), Some(_)) => {
+    let around: MentionRecord = line.json(QUERY_FIELDS)?;
+    let text = match (record.text.or(record.query), around.mention) {
+        (Some(_), Value::String(_)) => {
             return Err(line.invalid(format!("a text and a mention; expected {QUERY_FIELDS}")));
         }
+        (Some(text), _) => QueryText::Plain(text.into_owned()),
+        (None, Value::String(mention)) => {
+            let either = |name: &str, a: Value, b: Value| match if a.is_null() { b } else { a } {
+                Value::String(text) => Ok(text),
+                Value::Null => Ok(String::new()),
+                _ => Err(line.invalid(format!("`{name}` is no string; expected {QUERY_FIELDS}"))),
+            };
+            let left = either("left", around.left, around.context_left)?;
+            QueryText::Mention { left, mention, right: either("right", around.right, around.context_right)? }
+        }
+        (None, _) => return Err(line.invalid(format!("no text; expected {QUERY_FIELDS}"))),
     };
     Ok(Query { id: id.as_str().into(), text })
 }

@@ -187,6 +187,18 @@ fn queries_may_be_mentions() {
     let error =
         read("e.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"text\": \"a\"}\n").unwrap_err().to_string();
     assert!(error.contains("a text and a mention"), "{error}");
+    let error = read("l.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"left\": 3}\n").unwrap_err().to_string();
+    assert!(error.contains("`left` is no string"), "{error}");
+}
+
+#[test]
+fn fields_of_mentions_mean_nothing_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let others = "\"left\": 3, \"context_left\": \"a\", \"right\": [1], \"mention\": {\"start\": 0}";
+    let path = file(&dir, "x.jsonl", format!("{{\"id\": 1, \"text\": \"ran\", {others}}}\n"));
+    let data = DataSet::open(&path, &DataOptions::default()).unwrap();
+    assert_eq!(data.queries().unwrap().get(0).unwrap(), Query::plain("1", "ran"));
+    assert_eq!(data.items().unwrap().get(0).unwrap(), Item::plain("1", "ran"));
 }
 
 fn run(bytes: &[u8]) -> Result<RunFile> {

@@ -150,9 +150,9 @@ impl CrossEncoder {
         &self.facts
     }
 
-    /// Bytes kept for intermediate results between calls.
-    pub fn scratch_bytes(&self) -> usize {
-        self.engine.scratch_bytes()
+    /// Most bytes that intermediate results of a call have taken so far. Little of it is kept between calls.
+    pub fn most_scratch_bytes(&self) -> usize {
+        self.engine.most_scratch_bytes()
     }
 
     /// The layout, bound to the model's tokenizer.

@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     positions: PositionRule,
     zero_types: bool,
     token_budget: usize,
+    /// Most scratch memory, in bytes, that a run had at its end.
+    most_scratch: AtomicUsize,
 }
 
 /// Gives memory back at the end of a run, however it ends: a program that goes idle after a burst of long texts should
@@ -98,7 +100,9 @@ struct Tidy<'a>(&'a Engine);
 
 impl Drop for Tidy<'_> {
     fn drop(&mut self) {
-        if self.0.scratch_bytes() > IDLE_SCRATCH {
+        let bytes = self.0.backend.scratch_bytes();
+        self.0.most_scratch.fetch_max(bytes, Ordering::Relaxed);
+        if bytes > IDLE_SCRATCH {
             self.0.backend.release_scratch();
         }
     }
@@ -115,7 +119,13 @@ impl Engine {
         if let Some(pool) = &machine.pool {
             backend = backend.with_threads(pool.clone());
         }
-        Ok(Engine { backend: Box::new(backend), positions, zero_types, token_budget: machine.token_budget })
+        Ok(Engine {
+            backend: Box::new(backend),
+            positions,
+            zero_types,
+            token_budget: machine.token_budget,
+            most_scratch: AtomicUsize::new(0),
+        })
     }
 
     pub(crate) fn hidden(&self) -> usize {
@@ -126,8 +136,8 @@ impl Engine {
         self.backend.describe()
     }
 
-    pub(crate) fn scratch_bytes(&self) -> usize {
-        self.backend.scratch_bytes()
+    pub(crate) fn most_scratch_bytes(&self) -> usize {
+        self.most_scratch.load(Ordering::Relaxed)
     }
 
     /// Computes the states of `rows` (token indices within a sequence, pushed by the first closure). What

@@ -134,10 +134,10 @@ impl TextEncoder {
         &self.facts
     }
 
-    /// Bytes kept for intermediate results between calls, by both towers.
-    pub fn scratch_bytes(&self) -> usize {
-        let of_items = if self.facts.shared { 0 } else { self.item.engine.scratch_bytes() };
-        self.query.engine.scratch_bytes() + of_items
+    /// Most bytes that intermediate results of a call have taken so far, in both towers.
+    pub fn most_scratch_bytes(&self) -> usize {
+        let of_items = if self.facts.shared { 0 } else { self.item.engine.most_scratch_bytes() };
+        self.query.engine.most_scratch_bytes() + of_items
     }
 
     /// Name and digest, as recorded in artefacts.

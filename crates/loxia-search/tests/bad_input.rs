@@ -134,6 +134,16 @@ fn one_anchor_or_many_alike_do_not_hide_the_vectors() {
         };
         let (ours, rerank) = (found(MethodName::Posterior), found(MethodName::Rerank));
         assert!(ours > rerank - 0.05, "{ours} with {} anchors, reranking finds {rerank}", anchors.len());
+
+        // Nor those of items that come later: the same item twice is expected to score the same.
+        let again: Vec<usize> = (0..20).collect();
+        let vectors = anchors.item_vectors().unwrap().select_rows(&again);
+        let posterior = Posterior::fit(anchors, PosteriorSettings::default()).unwrap();
+        let grown = posterior.with_items(&anchors.rows().scores.select_cols(&again), Some(&vectors)).unwrap();
+        let means = grown.prior(&world.view(3, "q3")).unwrap().0;
+        for (old, new) in again.iter().map(|&item| (means[item], means[400 + item])) {
+            assert!((old - new).abs() < 1e-3 * old.abs().max(1.0), "{old} and {new}");
+        }
     }
 }
 

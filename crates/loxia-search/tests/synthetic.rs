@@ -66,13 +66,16 @@ impl World {
         (0..self.test.scores.rows()).map(|row| Query::plain(format!("q{row}"), "")).collect()
     }
 
+    pub(crate) fn view<'a>(&'a self, query: usize, id: &'a str) -> QueryView<'a> {
+        let vector = self.test.vectors.as_ref().map(|vectors| vectors.row(query));
+        QueryView { id, vector, text: None }
+    }
+
     pub(crate) fn search(&self, method: &dyn Method, query: usize, k: usize, stop: &Stop) -> Answer {
         let row = self.test.scores.row(query);
-        let id = format!("q{query}");
-        let vector = self.test.vectors.as_ref().map(|vectors| vectors.row(query));
         search_with(
             method,
-            &QueryView { id: &id, vector, text: None },
+            &self.view(query, &format!("q{query}")),
             k,
             stop,
             &Cancel::new(),

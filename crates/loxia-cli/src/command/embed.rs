@@ -99,7 +99,13 @@ pub(crate) fn run(flags: EmbedFlags, context: &Context) -> Result<Outcome> {
     if let Some(writer) = target.writer(&spec)? {
         let took = fill(writer, &encoder, &texts, rows.start, context, &mut summary)
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
-        tell_speed(&mut summary, flags.model_flags.options().precision, encoder.scratch_bytes(), took);
+        tell_speed(
+            &mut summary,
+            flags.model_flags.options().precision,
+            encoder.most_scratch_bytes(),
+            took,
+            0,
+        );
     }
     target.deliver(EMBEDDINGS_KIND)?;
     summary.fact("output", target.shown()).print(context, false)?;

@@ -108,7 +108,7 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         .fact("tokens", cost.tokens)
         .count("truncated pairs", cost.truncated)
         .rate("pairs", done, took);
-    tell_speed(&mut summary, flags.model_flags.options().precision, model.scratch_bytes(), took);
+    tell_speed(&mut summary, flags.model_flags.options().precision, model.most_scratch_bytes(), took, 0);
     summary.fact("output", flags.output.display().to_string());
     summary.print(context, output.is_stdout())?;
     Ok(summary.outcome())

@@ -185,7 +185,7 @@ pub(crate) fn run(flags: ScoreFlags, context: &Context) -> Result<Outcome> {
         let (done, took) = fill(writer, &scorer, &read_rows, &|cols| items.read(cols), context, &mut summary)
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         summary.rate("pairs", done, took);
-        tell_speed(&mut summary, flags.model_flags.options().precision, scorer.scratch_bytes(), took);
+        tell_speed(&mut summary, flags.model_flags.options().precision, scorer.most_scratch_bytes(), took, 0);
     } else {
         summary.fact("tiles computed", 0);
     }

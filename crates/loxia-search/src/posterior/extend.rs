@@ -55,7 +55,13 @@ impl Posterior {
         self.check_new_items(scores, vectors)?;
         let mut rows = scores.clone();
         rows.values_mut().iter_mut().for_each(|score| *score = self.transform.apply(*score));
-        let means = column_means(&rows);
+        let means = match (vectors, self.prior.column_means.as_column()) {
+            // As for the first ones: see `means_of` of the fit.
+            (Some(_), [first, rest @ ..]) if rest.iter().all(|mean| mean == first) => {
+                vec![*first; rows.cols()]
+            }
+            _ => column_means(&rows),
+        };
         let rows = centred(&rows, &means);
         // The new items as a prior of their own: the same beta, levels and standards.
         let mut new = Prior {

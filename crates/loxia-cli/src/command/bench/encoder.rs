@@ -84,7 +84,7 @@ pub(super) fn run(flags: EncoderFlags, context: &Context) -> Result<Outcome> {
     if let Some(bytes) = before {
         summary.fact_as("memory after opening", mebibytes(bytes), bytes);
     }
-    tell_scratch(&mut summary, subject.scratch_bytes());
+    tell_scratch(&mut summary, subject.most_scratch_bytes());
     summary.print_to_stdout(context)?;
     Ok(summary.outcome())
 }

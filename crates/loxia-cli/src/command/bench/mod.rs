@@ -39,13 +39,15 @@ pub(crate) fn run(command: BenchCommand, context: &Context) -> Result<Outcome> {
 /// Work this short says nothing about a machine, and measuring the peak would take as long.
 const TOO_SHORT: Duration = Duration::from_secs(2);
 
-/// Adds to a summary the memory that an encoder keeps for intermediate results; and, where the count of tokens is
-/// told, tokens a second and how much of the machine's peak the useful operations of this process were.
+/// Adds to a summary the memory that an encoder took for intermediate results; and, where the count of tokens is
+/// told, tokens a second and how much of the machine's peak the useful operations of this process since there had been
+/// `operations_before` were.
 pub(crate) fn tell_speed(
     summary: &mut Summary,
     precision: Option<Precision>,
     scratch_bytes: usize,
     took: Duration,
+    operations_before: u64,
 ) {
     tell_scratch(summary, scratch_bytes);
     let seconds = took.as_secs_f64();
@@ -57,7 +59,7 @@ pub(crate) fn tell_speed(
     summary.fact_as("tokens a second", three_digits(rate), rate);
     let Ok(kernel) = Kernel::detect() else { return };
     let peak = peak::measure(kernel, precision.unwrap_or(Precision::F32));
-    let share = operations_done() as f64 / seconds / peak.rate;
+    let share = operations_done().saturating_sub(operations_before) as f64 / seconds / peak.rate;
     let text = format!(
         "{} % of {} GFLOP/s ({})",
         three_digits(100.0 * share),
@@ -67,7 +69,7 @@ pub(crate) fn tell_speed(
     summary.fact_as("share of peak", text, share);
 }
 
-/// Adds the memory that an encoder keeps for intermediate results.
+/// Adds the memory that an encoder took for intermediate results.
 fn tell_scratch(summary: &mut Summary, bytes: usize) {
     summary.fact_as("scratch memory", mebibytes(bytes as u64), bytes);
 }

@@ -62,11 +62,11 @@ impl Subject {
         }
     }
 
-    /// Bytes it keeps for intermediate results between runs.
-    pub(super) fn scratch_bytes(&self) -> usize {
+    /// Most bytes that it took for intermediate results.
+    pub(super) fn most_scratch_bytes(&self) -> usize {
         match &self.network {
-            Network::Texts(encoder) => encoder.scratch_bytes(),
-            Network::Pairs(encoder) => encoder.scratch_bytes(),
+            Network::Texts(encoder) => encoder.most_scratch_bytes(),
+            Network::Pairs(encoder) => encoder.most_scratch_bytes(),
         }
     }
 

@@ -15,7 +15,7 @@ use loxia::search::{EvaluatedAddition, Index, Provenance};
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
 use super::opening::open_index;
-use super::scoring::{AnchorScoring, anchor_scores, anchors_path, keep_grown, kept_scores};
+use super::scoring::{AnchorScoring, anchor_scores, anchors_path, are_of_a_build, keep_grown, kept_scores};
 use super::vectors::VectorSpace;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
@@ -70,13 +70,8 @@ pub(crate) struct AddFlags {
 /// Runs the command.
 pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     let output = flags.output.as_ref().unwrap_or(&flags.index);
-    if let Some(output) = flags.output.as_ref().filter(|_| !flags.overwrite) {
-        let anchors = anchors_path(output);
-        // Anchor scores without an index are what a crash between the two leaves.
-        let kept = [beside(&anchors, ".partial"), anchors].into_iter().filter(|_| !flags.resume);
-        if let Some(path) = [output.clone()].into_iter().chain(kept).find(|path| path.exists()) {
-            return Err(loxia::core::Error::Exists { path, resumable: false }.into());
-        }
+    if !flags.overwrite {
+        flags.check_output()?;
     }
     if flags.dual.is_some() && flags.item_vectors.is_some() {
         return usage("--dual and --item-vectors exclude each other; vectors come from one place");
@@ -163,6 +158,22 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
 }
 
 impl AddFlags {
+    /// Refuses to replace anything but the index and its scores, and what an earlier run of this left.
+    fn check_output(&self) -> Result<()> {
+        let elsewhere = self.output.as_ref();
+        let anchors = anchors_path(elsewhere.unwrap_or(&self.index));
+        // Scores without an index are what a crash between the two leaves, but not those of a build, which took hours.
+        let in_the_way =
+            |path: &PathBuf| path.exists() && (elsewhere.is_some() && !self.resume || are_of_a_build(path));
+        let mut kept = vec![beside(&anchors, ".partial")];
+        kept.extend(elsewhere.map(|_| anchors));
+        let found = elsewhere.filter(|output| output.exists()).cloned();
+        match found.or_else(|| kept.into_iter().find(in_the_way)) {
+            Some(path) => Err(loxia::core::Error::Exists { path, resumable: false }.into()),
+            None => Ok(()),
+        }
+    }
+
     /// Vectors of the new items, where the index has vectors.
     fn vectors(
         &self,

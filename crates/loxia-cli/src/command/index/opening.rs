@@ -9,7 +9,7 @@ use loxia::core::matrix::ScoreMatrix;
 use loxia::core::{Error as Core, NoProgress};
 use loxia::search::{Error, Index};
 
-use super::scoring::anchors_path;
+use super::scoring::{anchors_path, are_of_a_build};
 use crate::context::Context;
 use crate::matrix_target::beside;
 
@@ -26,12 +26,15 @@ pub(crate) fn open_index(path: &Path) -> Result<Index> {
     let begun = [beside(&anchors, ".partial"), anchors].into_iter().find(|path| path.is_dir());
     match begun.filter(|_| is_not_there(&error)) {
         None => Err(error.into()),
-        Some(begun) => Err(anyhow::Error::new(error).context(format!(
-            "{} is not built yet, but {} is there: `loxia index build --resume`, with the other flags as they were, \
-             finishes it",
-            path.display(),
-            begun.display()
-        ))),
+        Some(begun) => {
+            let verb = if are_of_a_build(&begun) { "build" } else { "add" };
+            Err(anyhow::Error::new(error).context(format!(
+                "{} is not there yet, but {} is: `loxia index {verb} --resume`, with the other flags as they were, \
+                 finishes it",
+                path.display(),
+                begun.display()
+            )))
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use loxia::core::artefact::Existing;
+use loxia::core::artefact::{Existing, Manifest};
 use loxia::core::matrix::{MatrixSpec, MatrixWriter, ScoreMatrix, TileShape};
 use loxia::core::{Error, PairScorer};
 use loxia::data::QueryStore;
 use loxia::model::{CrossEncoder, Precision};
+use loxia::nn::operations_done;
 use loxia::search::Index;
 use loxia::search::linalg::Dense;
 
@@ -20,6 +21,9 @@ use crate::flags::OutputFlags;
 use crate::matrix_source::read_scores;
 use crate::matrix_target::{MatrixTarget, beside, command_line};
 use crate::report::{Summary, duration, three_digits};
+
+/// Under this name scores keep the digest of the items of a build.
+const ITEMS_DIGEST: &str = "items";
 
 /// Where the anchor scores of an index are kept.
 pub(crate) fn anchors_path(index: &Path) -> PathBuf {
@@ -52,7 +56,7 @@ pub(super) fn anchor_scores(
     let mut spec = MatrixSpec::dense(anchors.ids(), &item_ids)
         .digest("model", scorer.info().digest)
         .digest("queries", anchors.digest())
-        .digest("items", items_digest)
+        .digest(ITEMS_DIGEST, items_digest)
         .command(command_line());
     if let Some(pairs) = work.tile_pairs {
         let shape = TileShape::of_cells(anchors.len(), items.len(), pairs as usize);
@@ -62,13 +66,14 @@ pub(super) fn anchor_scores(
         let grid = *writer.grid();
         let missing = writer.missing_tiles().map(|tile| grid.cells_of(tile) as u64).sum();
         context.say(format_args!("to score: {}", work.forecast.sentence(missing)));
+        let before = operations_done();
         let read = |cols| Ok(items.read(cols)?);
         let read_rows = |rows| Ok(anchors.read(rows)?);
         let (done, took) = fill(writer, scorer, &read_rows, &read, context, summary)
             .with_context(|| format!("{} is unfinished; --resume goes on with it", target.shown()))?;
         let rate = three_digits(done as f64 / took.as_secs_f64().max(1e-9));
         summary.fact_as("score", format!("{} ({rate} pairs/s)", duration(took)), took.as_secs_f64());
-        tell_speed(summary, work.precision, scorer.scratch_bytes(), took);
+        tell_speed(summary, work.precision, scorer.most_scratch_bytes(), took, before);
     } else {
         summary.fact_as("score", "scored before", 0.0);
     }
@@ -83,6 +88,7 @@ pub(crate) fn kept_scores(index: &Index, path: &Path, context: &Context) -> Resu
         return Ok(None);
     }
     let matrix = ScoreMatrix::open(&path)?;
+    check_origin(index, &path, &matrix)?;
     let ids = index.item_ids();
     if let Some((found, expected)) = matrix.col_ids().iter().zip(ids.iter()).find(|(col, item)| col != item) {
         return Err(Error::Mismatch {
@@ -98,6 +104,32 @@ pub(crate) fn kept_scores(index: &Index, path: &Path, context: &Context) -> Resu
     // An addition that was killed has written them for the items that it did not come to write.
     let surplus = scores.cols() > ids.len();
     Ok(Some(if surplus { scores.select_cols(&(0..ids.len()).collect::<Vec<_>>()) } else { scores }))
+}
+
+/// Refuses anchor scores of another model or of other anchors than those of the index.
+fn check_origin(index: &Index, path: &Path, matrix: &ScoreMatrix) -> Result<()> {
+    let said = |manifest: Option<&Manifest>, name: &str| manifest.and_then(|m| m.digests.get(name)).cloned();
+    for name in ["model", "queries"] {
+        let (found, expected) = (said(matrix.manifest(), name), said(index.manifest(), name));
+        if found.is_some() && found != expected {
+            return Err(Error::Mismatch {
+                path: path.to_owned(),
+                field: format!("digest of {name}"),
+                found: found.unwrap_or_default(),
+                expected: expected.unwrap_or_else(|| "none: the index was built from stored scores".into()),
+                advice: "these anchor scores are not those of the index beside them: remove them, or build the index \
+                         again"
+                    .into(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether scores were made by `index build`, finished or not, and not grown by `index add`.
+pub(super) fn are_of_a_build(scores: &Path) -> bool {
+    Manifest::read_any(scores).is_ok_and(|manifest| manifest.digests.contains_key(ITEMS_DIGEST))
 }
 
 /// Writes the anchor scores of an index that grows: `old` and, to the right of them, `new`.

@@ -165,7 +165,13 @@ pub(crate) fn run(flags: RetrieveFlags, context: &Context) -> Result<Outcome> {
             let encoder = flags.model_flags.text_encoder(model, context)?;
             let vectors = flags.vectors.as_deref();
             let took = dual::run(&task, &encoder, vectors, &output, context, &mut summary)?;
-            tell_speed(&mut summary, flags.model_flags.options().precision, encoder.scratch_bytes(), took);
+            tell_speed(
+                &mut summary,
+                flags.model_flags.options().precision,
+                encoder.most_scratch_bytes(),
+                took,
+                0,
+            );
         }
     }
     summary.fact("output", flags.output.display().to_string()).print(context, output.is_stdout())?;

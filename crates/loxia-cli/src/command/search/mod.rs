@@ -180,7 +180,13 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     };
     totals.tell(&engine, &mut summary);
     if batch {
-        tell_speed(&mut summary, flags.model_flags.options().precision, model.scratch_bytes(), totals.took);
+        tell_speed(
+            &mut summary,
+            flags.model_flags.options().precision,
+            model.most_scratch_bytes(),
+            totals.took,
+            0,
+        );
     }
     // A person who reads answers has read their costs with them.
     if batch || context.json && !output.is_stdout() {
