@@ -80,6 +80,8 @@ def check_targets(loxia, hold):
 
 
 def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     program, directory, worlds, *wanted = sys.argv[1:]
     loxia = Loxia(program, directory, worlds)
     good = True

@@ -12,6 +12,9 @@ use loxia::core::{Cancel, Progress};
 
 use crate::report::{duration, three_digits};
 
+/// More threads than any machine has cores only wait for one another.
+const MOST_THREADS: usize = 1024;
+
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalFlags {
@@ -47,8 +50,8 @@ impl Context {
     /// Sets up the thread pool and Ctrl-C.
     pub(crate) fn new(flags: &GlobalFlags) -> Result<Self> {
         if let Some(threads) = flags.threads {
-            if threads == 0 {
-                return crate::exit::usage("--threads must be at least 1");
+            if !(1..=MOST_THREADS).contains(&threads) {
+                return crate::exit::usage(format!("--threads must lie between 1 and {MOST_THREADS}"));
             }
             rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

@@ -38,6 +38,13 @@ impl Positions {
     }
 }
 
+impl Positions {
+    /// Where it ends, if that was said.
+    pub(crate) fn end(&self) -> Option<usize> {
+        self.end
+    }
+}
+
 impl std::fmt::Display for Positions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.end {
@@ -114,7 +121,7 @@ pub(crate) struct ModelFlags {
     /// Reproduce a published system's quirks: anncur, hard-nce or blink; none switches off a stored one
     #[arg(long, value_name = "NAME")]
     compat: Option<Compat>,
-    /// In which numbers to compute: f32, or int8 (faster with AVX2 and better, a little less exact; `loxia model check` measures it)
+    /// In which numbers to compute: f32, or int8 (faster with AVX2 and better, a little less exact; `loxia model check` measures it) [default: f32]
     #[arg(long, value_name = "NAME")]
     precision: Option<Precision>,
     /// What to do to a logit: identity, sigmoid, or default (what sentence-transformers would) [default: identity]
@@ -124,11 +131,20 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "INDEX")]
     label: Option<usize>,
     /// Tokens in one batch; changes speed and memory, never a score
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = token_budget)]
     token_budget: Option<usize>,
     /// Fetch an hf: model that is not in the cache (needs a build with the feature hub)
     #[arg(long)]
     download: bool,
+}
+
+/// At least one token.
+fn token_budget(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("a batch of no tokens holds no text; leave the flag out for the default".into()),
+        Ok(tokens) => Ok(tokens),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl ModelFlags {

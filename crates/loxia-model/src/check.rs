@@ -9,12 +9,11 @@ use crate::cross_encoder::{CrossEncoder, CrossEncoderParts};
 use crate::dual_plan::DualPlan;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
-use crate::inspect::single_directory;
+use crate::inspect::{holds_codes, single_directory};
 use crate::network::{Network, NotFinite, Top};
 use crate::options::{ModelOptions, Variant};
 use crate::spec::ModelSpec;
 use crate::text_encoder::TextEncoder;
-use crate::weights::Dtype;
 
 /// One thing that was checked.
 #[derive(Debug, Clone, Serialize)]
@@ -69,7 +68,7 @@ fn check_weights(what: &str, directory: &Path, config: &ModelConfig, top: Top) -
     });
     let NotFinite(bad) = bad;
     let found = if bad.is_empty() {
-        let kept = network.dtypes.contains(&Dtype::I8) || network.dtypes.contains(&Dtype::U8);
+        let kept = holds_codes(&network.dtypes);
         let kept =
             if kept { "; kept in 8 bits: f32 here is what these restore to, not the original" } else { "" };
         format!("{count} numbers, all finite{kept}")

@@ -76,6 +76,18 @@ pub struct EncoderSummary {
     pub opaque: Vec<String>,
 }
 
+impl EncoderSummary {
+    /// Whether its files keep layers in 8 bits.
+    pub fn is_quantised(&self) -> bool {
+        holds_codes(&self.dtypes)
+    }
+}
+
+/// Whether tensors of these types are weights in 8 bits, which f32 is restored from.
+pub(crate) fn holds_codes(dtypes: &[Dtype]) -> bool {
+    dtypes.contains(&Dtype::I8) || dtypes.contains(&Dtype::U8)
+}
+
 /// Reads a model's description; names and shapes of all tensors are checked, their numbers are not read.
 pub fn inspect(spec: &ModelSpec, options: &ModelOptions) -> Result<ModelSummary> {
     if let Some(directory) = single_directory(spec)? {

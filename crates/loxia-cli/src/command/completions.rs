@@ -12,6 +12,8 @@ use crate::output::Stdout;
 
 /// Write shell completions to stdout.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loxia completions bash > ~/.local/share/bash-completion/completions/loxia")]
 pub(crate) struct CompletionFlags {
     /// The shell to write for
     #[arg(value_enum)]
@@ -20,6 +22,8 @@ pub(crate) struct CompletionFlags {
 
 /// Write manual pages, one for each command.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loxia man --output ~/.local/share/man/man1")]
 pub(crate) struct ManFlags {
     /// Directory for the pages
     #[arg(long, value_name = "DIR", default_value = "man")]

@@ -28,6 +28,7 @@ const FOOTER: &str = "\
 Every flag can also be given in the environment (--max-query as LOXIA_MAX_QUERY) or in a TOML file \
 (--config FILE); the command line wins, then the environment, then the file.
 Ranges are half-open (0..500); - is stdin or stdout.
+LOXIA_KERNEL chooses the instructions to compute with (loxia doctor lists them).
 Exit codes: 0 done, 1 failed, 2 usage, 3 done but some inputs were skipped, 4 artefact refused or corrupt, \
 130 cancelled.";
 

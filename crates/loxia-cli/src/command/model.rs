@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use loxia::model::{ConvertOptions, EncoderSummary, ModelSummary, SaveOptions, StoredWeights, Variant};
+use loxia::model::{
+    ConvertOptions, EncoderSummary, ModelSpec, ModelSummary, SaveOptions, StoredWeights, Variant,
+};
 
 use super::precision_loss::{self, PrecisionLoss};
 use crate::context::Context;
@@ -194,6 +196,14 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
         }
         let (spec, options) = (flags.input.as_path().into(), flags.model_flags.options());
         let model = loxia::model::inspect(&spec, &options)?;
+        let towers = [Some(&model.encoder), model.item_encoder.as_ref()];
+        let quantised = towers.into_iter().flatten().any(EncoderSummary::is_quantised);
+        if quantised && flags.weights != StoredWeights::Int8 {
+            context.say(format_args!(
+                "{} keeps its layers in 8 bits: what is written is restored from them, not the original weights",
+                flags.input.display()
+            ));
+        }
         if model.variant == Variant::Dual {
             loxia::model::save_text_encoder(&spec, &options, &flags.output.output, &save)?;
         } else {
@@ -201,6 +211,10 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
         }
         summary.fact("source", "model directory").fact("variant", model.variant.name());
     } else {
+        let towers = matches!(flags.input.to_string_lossy().parse(), Ok(ModelSpec::Towers(..)));
+        if towers && !flags.input.exists() {
+            return usage("two towers are two models: convert each by itself");
+        }
         if let Some(name) = flags.model_flags.given().first() {
             return usage(format!(
                 "--{name} cannot change what a checkpoint was trained with; convert it first, then convert the result"

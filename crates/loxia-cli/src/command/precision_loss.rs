@@ -9,7 +9,9 @@ use anyhow::{Result, bail};
 use loxia::core::{Item, PairScorer, Query};
 use loxia::data::{Limits, LineReader};
 use loxia::eval::spearman;
-use loxia::model::{CrossEncoder, ModelOptions, ModelSpec, Precision, Similarity, TextEncoder, Variant};
+use loxia::model::{
+    CrossEncoder, EncoderSummary, ModelOptions, ModelSpec, Precision, Similarity, TextEncoder, Variant,
+};
 use loxia::search::linalg::Dense;
 use loxia::search::normalise_rows;
 use serde::Serialize;
@@ -32,6 +34,8 @@ const WORST: usize = 5;
 pub(crate) struct PrecisionLoss {
     /// The precision compared with f32.
     precision: Precision,
+    /// The f32 weights were restored from 8 bits: what quantising lost is lost to both.
+    restored: bool,
     texts: usize,
     queries: usize,
     /// Mean and smallest cosine between the two vectors of a text, for dual encoders.
@@ -122,10 +126,13 @@ pub(crate) fn measure(
     let step = lines.len().div_ceil(QUERIES);
     let queries: Vec<usize> = (0..lines.len()).step_by(step).collect();
     let exact = ModelOptions { precision: Some(Precision::F32), ..options.clone() };
-    let dual = loxia::model::inspect(spec, options)?.variant == Variant::Dual;
+    let model = loxia::model::inspect(spec, options)?;
+    let dual = model.variant == Variant::Dual;
     let work = Work { spec, lines: &lines, queries: &queries, context };
     let (mut loss, values) = if dual { work.dual(&exact, options)? } else { work.cross(&exact, options)? };
     loss.precision = precision;
+    let towers = [Some(&model.encoder), model.item_encoder.as_ref()];
+    loss.restored = towers.into_iter().flatten().any(EncoderSummary::is_quantised);
     loss.worst = worst(&lines, values);
     Ok(loss)
 }
@@ -253,6 +260,7 @@ impl Work<'_> {
         let of = |value: fn(&Compared) -> f64| Spread::of(&compared.iter().map(value).collect::<Vec<f64>>());
         PrecisionLoss {
             precision: Precision::F32,
+            restored: false,
             texts: self.lines.len(),
             queries: compared.len(),
             cosine: None,
@@ -285,8 +293,9 @@ fn compare(exact: &[f64], other: &[f64]) -> Compared {
     };
     let (of_exact, of_other) = (top(exact), top(other));
     let shared = of_exact.iter().filter(|place| of_other.contains(place)).count();
-    // Scores that are all the same have the same order, however they are ranked.
-    let spearman = spearman(exact, other).unwrap_or(if exact == other { 1.0 } else { 0.0 });
+    // Scores that are all the same have no order that could be lost.
+    let constant = exact.windows(2).all(|pair| pair[0] == pair[1]);
+    let spearman = spearman(exact, other).unwrap_or(if constant { 1.0 } else { 0.0 });
     Compared { spearman, overlap: shared as f64 / of_exact.len().max(1) as f64 }
 }
 
@@ -303,8 +312,11 @@ impl PrecisionLoss {
     /// Lines for people.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} against f32, {} texts, {} of them as queries",
-            self.precision, self.texts, self.queries
+            "{} against {}, {} texts, {} of them as queries",
+            self.precision,
+            if self.restored { "f32 restored from 8 bits, so without their loss" } else { "f32" },
+            self.texts,
+            self.queries
         )];
         let mut line = |what: &str, spread: &Spread| {
             lines.push(format!("  {what:<24} {:>9.5}   worst {:>9.5}", spread.mean, spread.worst));
@@ -340,6 +352,7 @@ mod tests {
             let compared = compare(&exact, &reversed);
             assert_eq!((compared.overlap, compared.spearman), (0.0, -1.0));
             assert_eq!(compare(&exact, &exact).overlap, 1.0);
+            assert_eq!(compare(&vec![1.0; exact.len()], &vec![1.5; exact.len()]).spearman, 1.0);
         }
         assert_eq!((depth(10), depth(15), depth(100)), (5, 7, 10));
     }

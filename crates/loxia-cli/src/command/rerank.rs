@@ -33,8 +33,8 @@ const PAIRS_AT_ONCE: usize = 1 << 14;
   loxia rerank --model MODEL_DIR --query \"how do crossbills feed\" --data passages.txt
   grep -i bird notes.txt | loxia rerank --model MODEL_DIR --query \"how do crossbills feed\" --data -
 
-A run is a TREC run (texts come from --data) or JSON / JSON lines with qid, query, docno, text and, where known,
-rank and score; any of them may be gzipped. An output name ending in .jsonl gets JSON lines with the texts, one
+A run is a TREC run (texts come from --data) or JSON / JSON lines with qid, query, docno, text and, where known, \
+rank and score; any of them may be gzipped. An output name ending in .jsonl gets JSON lines with the texts, one \
 ending in .json a JSON array, any other a TREC run.")]
 pub(crate) struct RerankFlags {
     /// Cross-encoder: a directory, or hf:owner/name[@revision] in the Hugging Face cache

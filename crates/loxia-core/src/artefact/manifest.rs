@@ -111,8 +111,8 @@ impl Manifest {
         if found == expected {
             return Ok(());
         }
-        // What computes a model's scores is part of its digest.
-        let or = if name == "model" {
+        // What computes a model's numbers is part of its digest.
+        let or = if matches!(name, "model" | "dual") {
             ", or with another --precision or kernel (`loxia doctor`, LOXIA_KERNEL)"
         } else {
             ""

@@ -34,8 +34,9 @@ pub(crate) struct EncoderFlags {
     #[arg(long, value_name = "DIR", required_unless_present = "worker")]
     model: Option<String>,
     /// Lengths of the sequences in tokens: LENGTHxCOUNT, A..BxCOUNT (uniform, half-open), or a file, one a line
-    #[arg(long, value_name = "LENGTHS", default_value = "256x8")]
-    lengths: Lengths,
+    /// [default: 256x8, or eight of the longest that the model takes]
+    #[arg(long, value_name = "LENGTHS")]
+    lengths: Option<Lengths>,
     /// For how long to measure
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     seconds: f64,
@@ -46,6 +47,9 @@ pub(crate) struct EncoderFlags {
     model_flags: ModelFlags,
 }
 
+/// Tokens of a sequence, and how many sequences, unless it is said.
+const LENGTH: usize = 256;
+const COUNT: usize = 8;
 /// Fewest and most runs that make a median.
 const FEWEST: usize = 3;
 const MOST: usize = 10_000;
@@ -62,7 +66,9 @@ pub(super) fn run(flags: EncoderFlags, context: &Context) -> Result<Outcome> {
     let spec = flags.model_flags.spec(model, context)?;
     let options = flags.model_flags.options();
     let subject = Subject::open(&spec, &options)?;
-    let lengths = flags.lengths.draw(subject.layout().max_length())?;
+    let longest = Workload::longest(&subject)?;
+    let usual = Lengths::Equal { length: LENGTH.min(longest), count: COUNT };
+    let lengths = flags.lengths.as_ref().unwrap_or(&usual).draw(longest)?;
     let workload = Workload::of_lengths(&subject, &lengths)?;
     let before = process::memory();
     let tokens = subject.run(&workload, context)?.tokens;

@@ -28,7 +28,14 @@ impl Lengths {
         let lengths = match self {
             Lengths::Equal { length, count } => vec![*length; checked(*count, *length)?],
             Lengths::Uniform { range, count } => {
-                let range = range.within(longest.saturating_add(1), "lengths (the model's longest and 0)")?;
+                let end = range.end().unwrap_or(longest.saturating_add(1));
+                if end > longest.saturating_add(1) {
+                    bail!(
+                        "--lengths: {range} reaches beyond the {longest} tokens that the model takes; write A..{}x{count}",
+                        longest + 1
+                    );
+                }
+                let range = range.within(end, "lengths")?;
                 if range.is_empty() {
                     bail!("{range:?} is a range without a length");
                 }
@@ -37,8 +44,10 @@ impl Lengths {
                 (0..count).map(|_| range.start + stream.below(range.len() as u64) as usize).collect()
             }
             Lengths::File(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("{}: cannot read the lengths", path.display()))?;
+                let text = std::fs::read_to_string(path).with_context(|| {
+                    let shapes = "LENGTHxCOUNT, A..BxCOUNT, or a file of lengths";
+                    format!("--lengths {}: neither {shapes}", path.display())
+                })?;
                 let parse = |(line, text): (usize, &str)| {
                     text.trim().parse::<usize>().with_context(|| {
                         format!("{}, line {}: {text:?} is no length", path.display(), line + 1)
@@ -101,7 +110,7 @@ mod tests {
     fn what_cannot_be_measured_is_refused() {
         for (typed, said) in [
             ("257x1", "longer than the model's 256"),
-            ("32..300x4", "must lie within 0..257"),
+            ("32..300x4", "beyond the 256 tokens that the model takes; write A..257x4"),
             ("8x0", "no sequence"),
             ("256x99999999", "more than"),
             ("no-such-file", "no-such-file"),

@@ -28,6 +28,15 @@ pub(super) enum Workload {
 }
 
 impl Workload {
+    /// The longest sequence that a generated text or pair becomes: some layouts bound each side by itself.
+    pub(super) fn longest(subject: &Subject) -> Result<usize> {
+        let layout = subject.layout();
+        let words = single_token_words(layout.tokenizer())?;
+        let endless: Vec<&str> =
+            words.iter().cycle().take(2 * layout.max_length()).map(String::as_str).collect();
+        Ok(write(subject, &[endless]).lengths(layout)?[0])
+    }
+
     /// Generated texts or pairs that become sequences of these lengths.
     pub(super) fn of_lengths(subject: &Subject, lengths: &[usize]) -> Result<Self> {
         let layout = subject.layout();

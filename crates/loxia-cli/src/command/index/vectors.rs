@@ -44,10 +44,11 @@ impl VectorSpace {
         Ok((space, vectors))
     }
 
-    /// Opens a dual encoder. Flags of the model are those of the cross-encoder: of the dual encoder's
-    /// settings its own directories decide.
+    /// Opens a dual encoder. Flags of the model are those of the cross-encoder, but for the precision, which holds for
+    /// both: of the dual encoder's other settings its own directories decide.
     pub(super) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
-        let encoder = TextEncoder::open(&flags.spec(spec, context)?, &ModelOptions::default());
+        let options = ModelOptions { precision: flags.options().precision, ..ModelOptions::default() };
+        let encoder = TextEncoder::open(&flags.spec(spec, context)?, &options);
         Ok(VectorSpace::Dual(Box::new(encoder.with_context(|| format!("--dual {spec}"))?)))
     }
 

@@ -25,10 +25,10 @@ use crate::report::Summary;
   loxia retrieve --method dual --dual MODEL_DIR --data BEIR_DIR --split test --k 100 --output DUAL.trec
   loxia retrieve --dual QUERY_DIR,ITEM_DIR --vectors ITEM_VECTORS --data BEIR_DIR --output DUAL.trec
 
-bm25 and tfidf find only items that share a word with the query, so a list may be shorter than --k; a mention counts
-three times beside its context. Both index the collection in memory each time.
-BM25 is tantivy's, with k1 = 1.2 and b = 0.75 fixed (Anserini's defaults are 0.9 and 0.4: scores and, slightly, ranks
-differ). TF-IDF is scikit-learn's TfidfVectorizer() with cosine.")]
+bm25 and tfidf find only items that share a word with the query, so a list may be shorter than --k; a mention \
+counts three times beside its context. Both index the collection in memory each time.
+BM25 is tantivy's, with k1 = 1.2 and b = 0.75 fixed (Anserini's defaults are 0.9 and 0.4: scores and, slightly, \
+ranks differ). TF-IDF is scikit-learn's TfidfVectorizer() with cosine.")]
 pub(crate) struct RetrieveFlags {
     /// How to retrieve [default: dual where --dual is given, else bm25]
     #[arg(long, value_enum)]

@@ -431,6 +431,8 @@ impl Totals {
             let text = format!("{} of {} queries", grouped(self.out_of_time), grouped(self.queries));
             summary.fact_as("stopped by the deadline", text, self.out_of_time);
         }
+        let rate = self.cost.pairs as f64 / self.took.as_secs_f64().max(1e-9);
         summary.rate("queries", self.queries, self.took);
+        summary.fact_as("pairs a second", three_digits(rate), rate);
     }
 }
