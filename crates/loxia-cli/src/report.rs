@@ -72,6 +72,11 @@ impl Summary {
         }
     }
 
+    /// The first few inputs that were left out, and why.
+    pub(crate) fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+
     /// Whether inputs were left out.
     pub(crate) fn outcome(&self) -> crate::exit::Outcome {
         if self.skipped_count > 0 { crate::exit::Outcome::Skipped } else { crate::exit::Outcome::Done }

@@ -317,7 +317,8 @@ impl<'a> Candidates<'a> {
         }
         summary.count("beyond depth", beyond);
         if lists.is_empty() {
-            anyhow::bail!("nothing to rerank: none of the run's queries and items are in the data set");
+            let reasons = summary.skipped().join("; ");
+            anyhow::bail!("nothing to rerank: no query of the run has a text and an item with one ({reasons})");
         }
         Ok(lists)
     }
