@@ -318,7 +318,9 @@ impl<'a> Candidates<'a> {
         summary.count("beyond depth", beyond);
         if lists.is_empty() {
             let reasons = summary.skipped().join("; ");
-            anyhow::bail!("nothing to rerank: no query of the run has a text and an item with one ({reasons})");
+            anyhow::bail!(
+                "nothing to rerank: no query of the run has a text and an item with one ({reasons})"
+            );
         }
         Ok(lists)
     }
