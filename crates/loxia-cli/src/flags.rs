@@ -112,7 +112,7 @@ pub(crate) struct ModelFlags {
     /// Most tokens of the whole input [default: what tokenizer and positions allow]
     #[arg(long, value_name = "TOKENS")]
     max_length: Option<usize>,
-    /// How states become a vector: cls, tanh, mean, max, lse or marker (dual encoders)
+    /// How states become a vector: cls, tanh, mean, max, lse or marker (dual encoders; beside a cross-encoder, a --dual that does not say it, which then has its layout too)
     #[arg(long, value_name = "NAME")]
     pooling: Option<Pooling>,
     /// How vectors are compared: dot or cosine (dual encoders)
@@ -121,7 +121,7 @@ pub(crate) struct ModelFlags {
     /// Reproduce a published system's quirks: anncur, hard-nce or blink; none switches off a stored one
     #[arg(long, value_name = "NAME")]
     compat: Option<Compat>,
-    /// In which numbers to compute: f32, or int8 (faster with AVX2 and better, a little less exact; `loxia model check` measures it) [default: f32]
+    /// In which numbers to compute: f32, or int8 (faster with AVX2 and better, a little less exact; `loxia model check` measures it); --dual too [default: f32]
     #[arg(long, value_name = "NAME")]
     precision: Option<Precision>,
     /// What to do to a logit: identity, sigmoid, or default (what sentence-transformers would) [default: identity]
@@ -169,12 +169,44 @@ impl ModelFlags {
 
     /// Opens a cross-encoder.
     pub(crate) fn cross_encoder(&self, model: &str, context: &Context) -> Result<CrossEncoder> {
-        self.refuse(&["pooling", "similarity"], "of dual encoders; this command needs a cross-encoder")?;
-        let model = CrossEncoder::open(&self.spec(model, context)?, &self.options())?;
+        self.refuse(&["pooling", "similarity"], "of dual encoders; there is none here")?;
+        self.cross_encoder_beside_dual(model, context)
+    }
+
+    /// The same where flags of dual encoders are for the `--dual` beside it.
+    fn cross_encoder_beside_dual(&self, model: &str, context: &Context) -> Result<CrossEncoder> {
+        let options = ModelOptions { pooling: None, similarity: None, ..self.options() };
+        let model = CrossEncoder::open(&self.spec(model, context)?, &options)?;
         if model.facts().variant != Variant::Cls {
             self.refuse(&["activation", "label"], "of models with a classification head (--variant cls)")?;
         }
         Ok(model)
+    }
+
+    /// Opens a cross-encoder in a command that may have a dual encoder beside it.
+    pub(crate) fn cross_encoder_and(
+        &self,
+        model: &str,
+        dual: Option<&str>,
+        context: &Context,
+    ) -> Result<CrossEncoder> {
+        match dual {
+            Some(_) => self.cross_encoder_beside_dual(model, context),
+            None => self.cross_encoder(model, context),
+        }
+    }
+
+    /// What is asked of a dual encoder beside a cross-encoder. Flags of a model are the cross-encoder's; of the dual
+    /// encoder its own directories decide, but for the precision, which holds for both. With `--pooling` it is one whose
+    /// directories do not say what it is, and reads its texts as the cross-encoder does.
+    pub(crate) fn dual_options(&self) -> ModelOptions {
+        let ModelOptions { layout, max_query, max_item, compat, pooling, similarity, precision, .. } =
+            self.options();
+        let told = ModelOptions { pooling, similarity, precision, ..ModelOptions::default() };
+        if pooling.is_none() {
+            return told;
+        }
+        ModelOptions { variant: Some(Variant::Dual), layout, max_query, max_item, compat, ..told }
     }
 
     /// Opens a dual encoder: one directory, or `QUERY,ITEM`.

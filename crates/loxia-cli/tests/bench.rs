@@ -50,7 +50,8 @@ fn lengths_that_a_model_cannot_have_are_refused() {
     let measure = |lengths: &str| run(&["bench", "encoder", "--model", &model(), "--lengths", lengths]);
     measure("2000x1").fails_with(1, &["longer than the model's"]);
     measure("3x1").fails_with(1, &["too short"]);
-    measure("nowhere").fails_with(1, &["nowhere", "cannot read the lengths"]);
+    measure("nowhere").fails_with(2, &["nowhere", "no file of lengths", "No such file"]);
+    measure("32..3000x4").fails_with(2, &["32..3000", "beyond"]);
     run(&["bench", "encoder"]).fails_with(2, &["--model"]);
 }
 

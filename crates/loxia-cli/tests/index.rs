@@ -481,3 +481,119 @@ fn flags_that_do_not_fit_together_are_refused() {
     let file = scratch.path().join("beir/corpus.jsonl").display().to_string();
     refused(&["--model", &model, "--data", &file, "--anchors-from", "queries"], &["--queries"]);
 }
+
+#[test]
+fn a_build_that_was_to_replace_an_index_goes_on() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let data = beir(scratch.path(), 40).display().to_string();
+    let corpus = scratch.path().join("beir/corpus.jsonl");
+    let text = fs::read_to_string(&corpus).unwrap();
+    let base = ["--anchors-from", "sentences", "--anchors", "30", "--vectors", "none"];
+    let make =
+        |output: &str, more: &[&str]| build(&data, &[&base[..], &["--output", &at(output)], more].concat());
+    let again = |output: &str, more: &[&str]| {
+        let (model, output) = (model(), at(output));
+        let first = ["index", "build", "--model", &model, "--data", &data, "--output", &output];
+        run(&[&first[..], &base, more].concat())
+    };
+    make("index", &[]);
+    copy_directory(Path::new(&at("index")), Path::new(&at("kept")));
+    // The same ids, other texts.
+    fs::write(&corpus, text.replace("times", "days")).unwrap();
+    make("wanted", &[]);
+    let files = |name: &str| {
+        let files = content(&scratch.path().join(name)).into_iter();
+        files.filter(|(name, _)| name != "manifest.json").collect::<Vec<_>>()
+    };
+    assert_ne!(files("index"), files("wanted"));
+
+    // Killed during the fit: the scores are of what is there now, the index is not.
+    fs::remove_dir_all(at("index.anchors")).unwrap();
+    copy_directory(Path::new(&at("wanted.anchors")), Path::new(&at("index.anchors")));
+    let index = at("index");
+    run(&["index", "check", &index]).fails_with(4, &["index.anchors", "digest of items", "--resume"]);
+    let model = model();
+    let search = ["search", "--index", &index, "--model", &model, "--query", "run", "--budget", "9"];
+    fs::write(&corpus, &text).unwrap();
+    assert_eq!(run(&search).code, 0);
+    run(&[&search[..], &["--method", "adacur"]].concat())
+        .fails_with(4, &["digest of items", "index.anchors"]);
+    fs::write(scratch.path().join("new.jsonl"), "{\"_id\": \"new\", \"text\": \"a new one\"}\n").unwrap();
+    let add = ["index", "add", "--index", &index, "--model", &model, "--data", &at("new.jsonl")];
+    run(&add).fails_with(4, &["digest of items", "index.anchors"]);
+    assert!(!fs::exists(at("index.anchors-40")).unwrap(), "refused before anything is scored");
+    fs::write(&corpus, text.replace("times", "days")).unwrap();
+    let said = again("index", &["--resume"]);
+    assert!(said.code == 0 && said.stderr.contains("is replaced"), "{}", said.stderr);
+    assert_eq!(files("index"), files("wanted"));
+    succeed(&["index", "check", &index, "--json"]);
+
+    // Killed while it was scored.
+    fs::remove_dir_all(&index).unwrap();
+    fs::remove_dir_all(at("index.anchors")).unwrap();
+    fs::rename(at("kept"), &index).unwrap();
+    fs::rename(at("wanted.anchors"), at("index.anchors.partial")).unwrap();
+    again("index", &[]).fails_with(1, &["index exists", "--resume"]);
+    again("index", &["--resume"]);
+    assert_eq!(files("index"), files("wanted"));
+    assert!(!fs::exists(at("index.anchors.partial")).unwrap());
+    let said = again("index", &["--resume"]);
+    assert!(said.code == 0 && said.stderr.contains("complete; nothing to do"), "{}", said.stderr);
+
+    // What was scored of an index that never came to be is not thrown away unasked.
+    fs::remove_dir_all(&index).unwrap();
+    again("index", &[]).fails_with(1, &["index.anchors exists", "--resume"]);
+}
+
+#[test]
+fn a_dual_encoder_that_does_not_say_what_it_is_is_told_with_flags() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 30).display().to_string();
+    let bare = |name: &str| {
+        let to = scratch.path().join(name);
+        copy_directory(Path::new(&asset(&format!("tiny-models/{name}"))), &to);
+        fs::remove_file(to.join("loxia.json")).unwrap();
+        to.display().to_string()
+    };
+    let dual = format!("{},{}", bare("dual-query"), bare("dual-item"));
+    let (output, model) = (scratch.path().join("index").display().to_string(), bare("emb-cross-encoder"));
+    let layout = ["--variant", "emb", "--layout", "anncur", "--max-query", "64", "--max-item", "64"];
+    let build = |more: &[&str]| {
+        let base = ["index", "build", "--model", &model, "--data", &data, "--output", &output, "--json"];
+        run(&[&base[..], &["--dual", &dual], &layout, more].concat())
+    };
+    // Before anything is scored, and in a dry run too.
+    for more in [&[][..], &["--dry-run"]] {
+        build(more).fails_with(1, &["--dual", "--pooling"]);
+    }
+    assert!(!fs::exists(scratch.path().join("index.anchors")).unwrap());
+    let told = ["--pooling", "cls", "--similarity", "dot"];
+    build(&told).json();
+    let search = |model: &str, dual: &str, more: &[&str]| {
+        let base = ["search", "--index", &output, "--model", model, "--query", "he [[ran]] home", "--json"];
+        run(&[&base[..], &["--budget", "12", "--dual", dual], more].concat())
+    };
+    let found = search(&model, &dual, &[&layout[..], &told].concat()).json();
+    // The same models as those that say it themselves.
+    assert_eq!(search(&crate::program::model(), &crate::program::dual(), &[]).json(), found);
+    let base = ["search", "--index", &output, "--model", &model, "--query", "run", "--pooling", "cls"];
+    run(&[&base[..], &layout].concat()).fails_with(2, &["--pooling", "dual encoders"]);
+}
+
+#[test]
+fn an_index_keeps_the_precision_of_its_vectors() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 30).display().to_string();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let (model, dual) = (model(), dual());
+    let score =
+        ["score", "--model", &model, "--data", &data, "--precision", "int8", "--output", &at("scores")];
+    succeed(&score);
+    let build = ["index", "build", "--scores", &at("scores"), "--data", &data, "--dual", &dual];
+    succeed(&[&build[..], &["--output", &at("index")]].concat());
+    let base = ["search", "--index", &at("index"), "--model", &model, "--dual", &dual, "--query", "run"];
+    let said = run(&[&base[..], &["--budget", "12", "--precision", "int8"]].concat());
+    assert!(said.code == 0 && said.stderr.contains("--dual computes in f32"), "{}", said.stderr);
+    run(&[&base[..], &["--budget", "12"]].concat()).fails_with(4, &["digest of model"]);
+}

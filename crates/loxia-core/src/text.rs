@@ -26,10 +26,12 @@ impl QueryText {
     /// let [left, mention, right] = ["he", "ran", "home"].map(String::from);
     /// assert_eq!(QueryText::typed("he [[ran]] home"), QueryText::Mention { left, mention, right });
     /// assert_eq!(QueryText::typed("he ran home"), QueryText::Plain("he ran home".into()));
+    /// assert_eq!(QueryText::typed("x[[]] = y"), QueryText::Plain("x[[]] = y".into()));
     /// ```
     pub fn typed(text: &str) -> QueryText {
         if let Some((left, rest)) = text.split_once("[[")
             && let Some((mention, right)) = rest.split_once("]]")
+            && !mention.trim().is_empty()
         {
             let part = |text: &str| text.trim().to_owned();
             return QueryText::Mention { left: part(left), mention: part(mention), right: part(right) };

@@ -70,6 +70,14 @@ struct MentionRecord {
     context_right: Value,
 }
 
+impl MentionRecord {
+    fn has_context(&self) -> bool {
+        [&self.left, &self.context_left, &self.right, &self.context_right]
+            .iter()
+            .any(|value| value.is_string())
+    }
+}
+
 impl TextRecord<'_> {
     fn is_of_a_run(&self) -> bool {
         self.qid.is_some() && self.docno.is_some()
@@ -153,9 +161,11 @@ fn json_query(line: &Line<'_>) -> Result<Query> {
     let id = record._id.or(record.id).or(record.qid).or(record.query_id);
     let id = id.ok_or_else(|| line.invalid(format!("no id; expected {QUERY_FIELDS}")))?;
     let around: MentionRecord = line.json(QUERY_FIELDS)?;
+    let has_context = around.has_context();
     let text = match (record.text.or(record.query), around.mention) {
-        (Some(_), Value::String(_)) => {
-            return Err(line.invalid(format!("a text and a mention; expected {QUERY_FIELDS}")));
+        // A mention without contexts may be anything that somebody keeps beside a text.
+        (Some(_), Value::String(_)) if has_context => {
+            return Err(line.invalid(format!("a text and a mention in its context; expected {QUERY_FIELDS}")));
         }
         (Some(text), _) => QueryText::Plain(text.into_owned()),
         (None, Value::String(mention)) => {

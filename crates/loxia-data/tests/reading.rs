@@ -184,9 +184,12 @@ fn queries_may_be_mentions() {
     assert_eq!(found[..3], [mention("1", "", "ran", ""), mention("2", "he", "ran", "home"), third]);
     // Files of programs are taken at their word: brackets are brackets.
     assert_eq!(found[3], Query::plain("4", "he [[ran]] home"));
-    let error =
-        read("e.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"text\": \"a\"}\n").unwrap_err().to_string();
+    let error = read("e.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"left\": \"he\", \"text\": \"a\"}\n")
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("a text and a mention"), "{error}");
+    let plain = read("p.jsonl", "{\"id\": \"1\", \"mention\": \"@bob\", \"text\": \"a\"}\n").unwrap();
+    assert_eq!(plain, [Query::plain("1", "a")]);
     let error = read("l.jsonl", "{\"id\": 1, \"mention\": \"ran\", \"left\": 3}\n").unwrap_err().to_string();
     assert!(error.contains("`left` is no string"), "{error}");
 }

@@ -10,7 +10,7 @@ use crate::dual_plan::DualPlan;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::inspect::{holds_codes, single_directory};
-use crate::network::{Network, NotFinite, Top};
+use crate::network::{Network, NotFinite, Top, read_dense};
 use crate::options::{ModelOptions, Variant};
 use crate::spec::ModelSpec;
 use crate::text_encoder::TextEncoder;
@@ -48,6 +48,11 @@ pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>>
     let mut lines = Vec::new();
     for (name, tower) in [("query tower", &plan.query), ("item tower", &plan.item)] {
         lines.push(check_weights(name, &tower.files.transformer, &tower.config, tower.top())?);
+        for step in &tower.files.steps {
+            if let Err(error) = read_dense(step) {
+                lines.push(failed(&format!("{name}, Dense module"), &error));
+            }
+        }
         if plan.shared() {
             break;
         }

@@ -242,7 +242,7 @@ fn read_encoder(
     });
     let config = fitted_config(base, &store, if classifier { "bert." } else { "" })?;
     let top = if classifier { Top::Classifier(Some(1)) } else { Top::Bare };
-    let mut network = Network::load(input, &config, top, TensorLoader::new(&store))?;
+    let mut network = Network::load(input, &config, top, TensorLoader::new(&store))?.finite(input)?;
     let mut count = 0;
     network.walk("", &mut |_, _, _| count += 1);
     report.tensors += count;

@@ -150,7 +150,9 @@ impl CrossEncoder {
         &self.facts
     }
 
-    /// Most bytes that intermediate results of a call have taken so far. Little of it is kept between calls.
+    /// Most bytes of memory for intermediate results that the end of a call has found so far; little of it stays for the
+    /// next. What is beyond the bounds of [`loxia_nn`]'s pools is freed while a call goes on, and not among them: with many
+    /// threads a call takes more.
     pub fn most_scratch_bytes(&self) -> usize {
         self.engine.most_scratch_bytes()
     }

@@ -38,11 +38,16 @@ pub(crate) struct Network {
 impl Network {
     /// Reads a network from a directory's weights, which must be finite: kernels may make a plausible score of a NaN.
     pub(crate) fn read(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
-        let mut network = Self::read_any(directory, config, top)?;
+        let network = Self::read_any(directory, config, top)?;
+        network.finite(directory)
+    }
+
+    /// The network, unless a number in it is not finite; `source` is for the message.
+    pub(crate) fn finite(mut self, source: &Path) -> Result<Self> {
         let mut bad = NotFinite::default();
-        network.walk("", &mut |name, _, values| bad.look_at(name, values));
-        bad.refuse(directory)?;
-        Ok(network)
+        self.walk("", &mut |name, _, values| bad.look_at(name, values));
+        bad.refuse(source)?;
+        Ok(self)
     }
 
     /// Reads a network whatever its numbers are.

@@ -134,7 +134,8 @@ impl TextEncoder {
         &self.facts
     }
 
-    /// Most bytes that intermediate results of a call have taken so far, in both towers.
+    /// Most bytes of memory for intermediate results that the end of a call has found so far, in both towers (see
+    /// [`crate::CrossEncoder::most_scratch_bytes`]).
     pub fn most_scratch_bytes(&self) -> usize {
         let of_items = if self.facts.shared { 0 } else { self.item.engine.most_scratch_bytes() };
         self.query.engine.most_scratch_bytes() + of_items

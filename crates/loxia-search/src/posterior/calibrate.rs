@@ -158,6 +158,7 @@ impl Calibration {
         let raw = raw_recall(paid, outlook, top.spread, k);
         let mean = top.curve.recall(Known { raw, cost: paid.len(), even }, k);
         let (low, high) = top.intervals.around(mean, paid.len());
+        let (low, high) = if k == top.k { (low, high) } else { to_shares_of(k, low, high) };
         // As little as the mean can the true recall be more than was paid for.
         let most = paid.len() as f64 / k as f64;
         Some(RecallEstimate { mean, low: low.min(most), high: high.min(most) })
@@ -178,6 +179,13 @@ impl Calibration {
         let distance = |top: &TopCalibration| (top.k as f64).ln() - (k.max(1) as f64).ln();
         self.tops.iter().min_by(|a, b| distance(a).abs().total_cmp(&distance(b).abs()))
     }
+}
+
+/// An interval made of recalls of another top, widened to recalls that a top k can have.
+fn to_shares_of(k: usize, low: f64, high: f64) -> (f64, f64) {
+    const ROUNDING: f64 = 1e-9;
+    let k = k as f64;
+    ((low * k + ROUNDING).floor() / k, ((high * k - ROUNDING).ceil() / k).min(1.0))
 }
 
 impl TopCalibration {
@@ -292,6 +300,13 @@ mod tests {
     fn plain(stops: Vec<(f64, f64)>) -> TopCalibration {
         let curve = Curve::fit(&[], 10).unwrap().0;
         TopCalibration::of(10, 1.0, curve, Intervals::default(), stops)
+    }
+
+    #[test]
+    fn intervals_of_another_top_end_at_recalls_that_there_are() {
+        assert_eq!(to_shares_of(7, 0.8, 1.0), (5.0 / 7.0, 1.0));
+        assert_eq!(to_shares_of(7, 5.0 / 7.0, 6.0 / 7.0), (5.0 / 7.0, 6.0 / 7.0));
+        assert_eq!(to_shares_of(3, 0.0, 0.4), (0.0, 2.0 / 3.0));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Posterior {
         rows.values_mut().iter_mut().for_each(|score| *score = self.transform.apply(*score));
         let means = match (vectors, self.prior.column_means.as_column()) {
             // As for the first ones: see `means_of` of the fit.
-            (Some(_), [first, rest @ ..]) if rest.iter().all(|mean| mean == first) => {
+            (Some(_), [first, rest @ ..]) if !rest.is_empty() && rest.iter().all(|mean| mean == first) => {
                 vec![*first; rows.cols()]
             }
             _ => column_means(&rows),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result, bail};
 use loxia::core::Seed;
 
+use crate::exit::usage;
 use crate::flags::Positions;
 
 /// Most tokens of one workload: a measurement is repeated, it need not be long.
@@ -30,10 +31,10 @@ impl Lengths {
             Lengths::Uniform { range, count } => {
                 let end = range.end().unwrap_or(longest.saturating_add(1));
                 if end > longest.saturating_add(1) {
-                    bail!(
+                    return usage(format!(
                         "--lengths: {range} reaches beyond the {longest} tokens that the model takes; write A..{}x{count}",
                         longest + 1
-                    );
+                    ));
                 }
                 let range = range.within(end, "lengths")?;
                 if range.is_empty() {
@@ -44,10 +45,13 @@ impl Lengths {
                 (0..count).map(|_| range.start + stream.below(range.len() as u64) as usize).collect()
             }
             Lengths::File(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| {
-                    let shapes = "LENGTHxCOUNT, A..BxCOUNT, or a file of lengths";
-                    format!("--lengths {}: neither {shapes}", path.display())
-                })?;
+                let text = match std::fs::read_to_string(path) {
+                    Ok(text) => text,
+                    Err(error) => {
+                        let neither = "neither LENGTHxCOUNT nor A..BxCOUNT, and no file of lengths to read";
+                        return usage(format!("--lengths {}: {neither}: {error}", path.display()));
+                    }
+                };
                 let parse = |(line, text): (usize, &str)| {
                     text.trim().parse::<usize>().with_context(|| {
                         format!("{}, line {}: {text:?} is no length", path.display(), line + 1)

@@ -13,10 +13,11 @@ use loxia::search::{
     AnchorSet, QueryEncoder, QueryRows, QueryView, TfidfSettings, TfidfVectors, normalise_rows,
 };
 
+use crate::command::index::vectors::VectorSpace;
 use crate::context::Context;
 use crate::embedded::Embedded;
 use crate::exit::usage;
-use crate::flags::DataFlags;
+use crate::flags::{DataFlags, ModelFlags};
 use crate::report::{duration, grouped};
 
 const ANCHORS: usize = 120;
@@ -28,8 +29,16 @@ const FEWEST_ITEMS: usize = 100;
 
 /// Where models and data come from.
 pub(super) enum Source<'a> {
-    Embedded { options: ModelOptions },
-    Own { data: &'a Path, model: &'a str, dual: Option<&'a str>, options: ModelOptions, flags: &'a DataFlags },
+    Embedded {
+        options: ModelOptions,
+    },
+    Own {
+        data: &'a Path,
+        model: &'a str,
+        dual: Option<&'a str>,
+        model_flags: &'a ModelFlags,
+        flags: &'a DataFlags,
+    },
 }
 
 /// Everything that the parts of the demo look at. The first `anchors` queries are the anchors, the others are
@@ -58,7 +67,7 @@ impl Material {
         context: &Context,
     ) -> Result<Self> {
         let unpacked;
-        let (data, model, dual, options) = match source {
+        let (data, scorer, dual) = match source {
             Source::Embedded { options: model_options } => {
                 unpacked = Embedded::unpack()?;
                 let options = DataOptions {
@@ -67,11 +76,13 @@ impl Material {
                     ..DataOptions::default()
                 };
                 let data = DataSet::open(unpacked.world(), &options)?;
-                let dual = Some(unpacked.dual_encoder());
-                (data, unpacked.cross_encoder(), dual, model_options)
+                let dual = TextEncoder::open(&unpacked.dual_encoder().parse()?, model_options)?;
+                (data, CrossEncoder::open(&unpacked.cross_encoder().parse()?, model_options)?, Some(dual))
             }
-            Source::Own { data, model, dual, options, flags } => {
-                (flags.open(data)?, (*model).to_owned(), dual.map(str::to_owned), options)
+            Source::Own { data, model, dual, model_flags, flags } => {
+                let scorer = model_flags.cross_encoder_and(model, *dual, context)?;
+                let dual = dual.map(|dual| VectorSpace::dual(dual, model_flags, context)).transpose()?;
+                (flags.open(data)?, scorer, dual.and_then(VectorSpace::into_encoder))
             }
         };
         let store = data.items()?;
@@ -87,10 +98,9 @@ impl Material {
         }
         let golds = meant_items(&data, &queries, context)?;
         let (query_vectors, item_vectors) = match &dual {
-            Some(dual) => dual_vectors(dual, options, &queries, &items, context)?,
+            Some(dual) => dual_vectors(dual, &queries, &items, context)?,
             None => tfidf_vectors(&queries, &items, context)?,
         };
-        let scorer = CrossEncoder::open(&model.parse()?, options)?;
         let scores = score_all(&scorer, &queries, &items, context)?;
         Ok(Material {
             is_embedded: matches!(source, Source::Embedded { .. }),
@@ -229,13 +239,11 @@ fn split(queries: usize, anchors: Option<u32>, searches: Option<u32>) -> Result<
 }
 
 fn dual_vectors(
-    dual: &str,
-    options: &ModelOptions,
+    encoder: &TextEncoder,
     queries: &[Query],
     items: &[Item],
     context: &Context,
 ) -> Result<(Dense, Dense)> {
-    let encoder = TextEncoder::open(&dual.parse()?, options)?;
     let bar = context.bar((queries.len() + items.len()) as u64, "texts");
     let encoded = encoder
         .encode_queries(queries, &bar, &context.cancel)

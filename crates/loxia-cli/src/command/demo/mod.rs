@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use loxia::core::artefact::Existing;
-use loxia::model::{ModelOptions, Precision};
+use loxia::model::ModelOptions;
 use loxia::search::{Index, IndexOptions, Schedule};
 
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
-use crate::flags::DataFlags;
+use crate::flags::{DataFlags, ModelFlags};
 use crate::output::print_line;
 use crate::report::{duration, grouped};
 use crate::text_output::{claim, write_text_to};
@@ -45,7 +45,7 @@ const ROUNDS: usize = 10;
 The first --anchors queries are scored against every item and make the index; the next --searches queries are \
 searched, and scored against every item as well, to know what there was to find. That is (anchors + searches) x \
 items pairs: choose fewer for a large collection or a slow model. Without --dual, TF-IDF vectors of the texts stand \
-in for a dual encoder. Models are read with what their directories say; --precision alone is asked for here.")]
+in for a dual encoder.")]
 pub(crate) struct DemoFlags {
     #[command(flatten)]
     typed: Typed,
@@ -58,9 +58,6 @@ pub(crate) struct DemoFlags {
     /// Your own dual encoder: a directory, or QUERY_DIR,ITEM_DIR [default: TF-IDF]
     #[arg(long, value_name = "DIR")]
     dual: Option<String>,
-    /// In which numbers the models compute: f32, or int8 (faster, a little less exact)
-    #[arg(long, value_name = "NAME")]
-    precision: Option<Precision>,
     /// Queries that the index is made from [default: 120, or two thirds of what there is]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     anchors: Option<u32>,
@@ -73,6 +70,8 @@ pub(crate) struct DemoFlags {
     /// Replace an existing --report
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    model_flags: ModelFlags,
     #[command(flatten)]
     data_flags: DataFlags,
 }
@@ -128,18 +127,33 @@ pub(crate) fn run(flags: DemoFlags, context: &Context) -> Result<Outcome> {
 /// Where models and data come from. A value that only the environment or a file gives is meant for other commands
 /// as well, so one of the two alone does not stop the embedded demo.
 fn source(flags: &DemoFlags) -> Result<Source<'_>> {
-    let options = ModelOptions { precision: flags.precision, ..ModelOptions::default() };
+    let model_flags = &flags.model_flags;
     match (&flags.data, &flags.model) {
-        (Some(data), Some(model)) => {
-            Ok(Source::Own { data, model, dual: flags.dual.as_deref(), options, flags: &flags.data_flags })
-        }
+        (Some(data), Some(model)) => Ok(Source::Own {
+            data,
+            model,
+            dual: flags.dual.as_deref(),
+            model_flags,
+            flags: &flags.data_flags,
+        }),
         _ if flags.typed.has("data") || flags.typed.has("model") => {
             usage("--data and --model belong together; give both, or neither for the embedded ones")
         }
         _ => {
             let alone = "the embedded data brings its own; give --data and --model";
             flags.typed.refuse(&["dual", "data-format", "world", "split"], alone)?;
-            Ok(Source::Embedded { options })
+            let own: Vec<&str> = model_flags
+                .given()
+                .into_iter()
+                .filter(|&name| !matches!(name, "precision" | "token-budget"))
+                .collect();
+            flags.typed.refuse(&own, alone)?;
+            Ok(Source::Embedded {
+                options: ModelOptions {
+                    precision: model_flags.options().precision,
+                    ..ModelOptions::default()
+                },
+            })
         }
     }
 }

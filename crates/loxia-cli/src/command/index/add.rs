@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use loxia::core::artefact::Existing;
 use loxia::core::matrix::MatrixSpec;
@@ -12,10 +12,13 @@ use loxia::data::QueryStore;
 use loxia::search::linalg::Dense;
 use loxia::search::{EvaluatedAddition, Index, Provenance};
 
+use super::anchor_matrix::{
+    anchors_path, are_of_a_build, digests_by_part, keep_grown, kept_scores, part_name, unfinished,
+};
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
 use super::opening::open_index;
-use super::scoring::{AnchorScoring, anchor_scores, anchors_path, are_of_a_build, keep_grown, kept_scores};
+use super::scoring::{AnchorScoring, anchor_scores};
 use super::vectors::VectorSpace;
 use crate::context::Context;
 use crate::exit::{Outcome, usage};
@@ -93,14 +96,18 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
         .fact("new items", positions.len())
         .count("items already there", (store.len() - positions.len()) as u64);
     if positions.is_empty() {
-        context.say(format_args!("{}: no new items; nothing to do", flags.data.display()));
+        let output = flags.output.as_ref().map(|output| format!(", and {} is not written", output.display()));
+        let output = output.unwrap_or_default();
+        context.say(format_args!("{}: no new items; nothing to do{output}", flags.data.display()));
         summary.print(context, false)?;
         return Ok(Outcome::Done);
     }
     let items = OrderedItems::some(store, positions.iter().copied());
-    let scorer = flags.model_flags.cross_encoder(&flags.model, context)?;
+    let scorer = flags.model_flags.cross_encoder_and(&flags.model, flags.dual.as_deref(), context)?;
     super::check_model(&index, &flags.index, &scorer.info().digest, context)?;
     let vectors = flags.vectors(&index, &items, &positions, store.len(), context)?;
+    // Scores that are not the index's are refused before hours go into new ones.
+    let kept = kept_scores(&index, &flags.index, context)?.map(Arc::new);
 
     let digest = items.digest(0..items.len())?;
     let forecast = Forecast::measure(&scorer, &anchors.read(0..anchors.len())?, &items, context)?;
@@ -118,7 +125,6 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     let grown = index.add(&items.ids()?, &scores, vectors.as_ref())?;
     // What was added earlier was not fitted either.
     let share = (index.added() + items.len()) as f64 / (before + items.len()) as f64;
-    let kept = kept_scores(&index, &flags.index, context)?.map(Arc::new);
     evaluate(&index, &flags.index, kept.as_ref(), share, context, &mut summary)?;
 
     let part = format!("{DATA_DIGEST} {before}..{}", before + items.len());
@@ -132,10 +138,14 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
     match kept.filter(|kept| kept.cols() == before) {
         Some(kept) => {
             let path = anchors_path(output);
-            let spec = MatrixSpec::dense(anchors.ids(), grown.item_ids())
+            let mut spec = MatrixSpec::dense(anchors.ids(), grown.item_ids())
                 .digest("model", scorer.info().digest)
                 .digest("queries", anchors.digest())
+                .digest(part_name(before..before + items.len()), &digest)
                 .command(command_line());
+            for (name, digest) in digests_by_part(&anchors_path(&flags.index), before)? {
+                spec = spec.digest(name, digest);
+            }
             // Before the index: with more scores than items it is as good as with those it had.
             keep_grown(&path, &spec, &kept, &scores, context)?;
             summary.fact("anchor scores", path.display().to_string());
@@ -147,6 +157,11 @@ pub(super) fn run(flags: AddFlags, context: &Context) -> Result<Outcome> {
                 anchors_path(&flags.index).display()
             ));
             summary.fact_as("anchor scores", "", serde_json::Value::Null);
+            if flags.output.is_some() && anchors_path(output).is_dir() {
+                // Those of an index that is replaced.
+                std::fs::remove_dir_all(anchors_path(output))
+                    .with_context(|| format!("{}: cannot remove", anchors_path(output).display()))?;
+            }
         }
     }
     grown.write(output, Existing::Overwrite, &made_from.digest(part, digest))?;
@@ -165,11 +180,17 @@ impl AddFlags {
         // Scores without an index are what a crash between the two leaves, but not those of a build, which took hours.
         let in_the_way =
             |path: &PathBuf| path.exists() && (elsewhere.is_some() && !self.resume || are_of_a_build(path));
-        let mut kept = vec![beside(&anchors, ".partial")];
+        let mut kept = vec![unfinished(&anchors)];
         kept.extend(elsewhere.map(|_| anchors));
         let found = elsewhere.filter(|output| output.exists()).cloned();
-        match found.or_else(|| kept.into_iter().find(in_the_way)) {
-            Some(path) => Err(loxia::core::Error::Exists { path, resumable: false }.into()),
+        if let Some(path) = found {
+            return Err(loxia::core::Error::Exists { path, resumable: false }.into());
+        }
+        match kept.into_iter().find(in_the_way) {
+            Some(path) => {
+                let resumable = !self.resume && !are_of_a_build(&path);
+                Err(loxia::core::Error::Exists { path, resumable }.into())
+            }
             None => Ok(()),
         }
     }

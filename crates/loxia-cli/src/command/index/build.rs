@@ -17,6 +17,7 @@ use loxia::search::linalg::Dense;
 use loxia::search::{AnchorSet, BuildTimes, Index, IndexOptions, Provenance};
 
 use super::anchor_choice::AnchorChoice;
+use super::anchor_matrix::{anchors_path, are_of_a_build, unfinished};
 use super::items::OrderedItems;
 use super::scored_rows::score_anchors;
 use super::stand_in::AnchorSource;
@@ -69,7 +70,7 @@ pub(crate) struct BuildFlags {
     pub(super) anchors_from: Option<AnchorSource>,
     /// Dual encoder whose vectors guide searches: a directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
     #[arg(long, value_name = "DIR")]
-    dual: Option<String>,
+    pub(super) dual: Option<String>,
     /// Vectors of the items, in the order of the columns: npy or a directory that `embed` wrote
     #[arg(long, value_name = "FILE")]
     item_vectors: Option<PathBuf>,
@@ -120,6 +121,8 @@ pub(super) struct AnchorRows<'a> {
     pub(super) chosen: Vec<usize>,
     pub(super) of_rows: usize,
     pub(super) digests: Vec<(&'static str, String)>,
+    /// Whether a build that was to replace an index goes on.
+    pub(super) replaces_index: bool,
 }
 
 /// Vectors of anchors and items, if there are any.
@@ -137,11 +140,15 @@ pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
     flags.check()?;
     let output = &flags.output.output;
     if output.exists() && !flags.dry_run && !flags.output.overwrite && !flags.resume {
-        return Err(loxia::core::Error::Exists { path: output.clone(), resumable: false }.into());
+        let resumable = flags.model.is_some() && are_of_a_build(&unfinished(&anchors_path(output)));
+        return Err(loxia::core::Error::Exists { path: output.clone(), resumable }.into());
     }
     let data = flags.data.as_ref().map(|path| flags.item_flags(path).open(path)).transpose()?;
     let query_data = flags.queries.as_ref().map(|path| flags.data_flags.open_queries(path)).transpose()?;
     let queries = flags.queries(data.as_ref(), query_data.as_ref())?;
+    // Before hours of scoring.
+    let dual =
+        flags.dual.as_ref().map(|dual| VectorSpace::dual(dual, &flags.model_flags, context)).transpose()?;
     let mut summary = Summary::default();
     let seed = Seed(flags.seed);
     let rows = match &flags.scores {
@@ -149,7 +156,7 @@ pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
             let choice = flags.anchors.as_ref();
             stored_scores::read(path, choice, seed, data.as_ref(), queries, context)?
         }
-        None => match score_anchors(&flags, data.as_ref(), queries, context, &mut summary)? {
+        None => match score_anchors(&flags, data.as_ref(), queries, dual.as_ref(), context, &mut summary)? {
             Some(rows) => rows,
             None => {
                 summary.print(context, false)?;
@@ -157,18 +164,19 @@ pub(super) fn run(flags: BuildFlags, context: &Context) -> Result<Outcome> {
             }
         },
     };
-    finish(&flags, rows, context, summary)
+    finish(&flags, rows, dual, context, summary)
 }
 
 /// Vectors, fit, and the directory.
 fn finish(
     flags: &BuildFlags,
     rows: AnchorRows<'_>,
+    dual: Option<VectorSpace>,
     context: &Context,
     mut summary: Summary,
 ) -> Result<Outcome> {
-    let Encoded { space, vectors, digest } = flags.vectors(&rows, context)?;
-    let AnchorRows { scores, anchors, item_ids, mut digests, .. } = rows;
+    let Encoded { space, vectors, digest } = flags.vectors(&rows, dual, context)?;
+    let AnchorRows { scores, anchors, item_ids, mut digests, replaces_index, .. } = rows;
     digests.extend(digest.map(|digest| (DUAL_DIGEST, digest)));
     let anchor_set =
         AnchorSet::new(Arc::new(scores), vectors.map(|(queries, items)| (queries.into(), items.into())))?;
@@ -190,7 +198,8 @@ fn finish(
     if let Some(source) = flags.data.as_ref().and_then(|path| flags.item_flags(path).source(path)) {
         made_from = made_from.source(source);
     }
-    let existing = if flags.output.overwrite { Existing::Overwrite } else { Existing::Refuse };
+    let existing =
+        if flags.output.overwrite || replaces_index { Existing::Overwrite } else { Existing::Refuse };
     index.write(&flags.output.output, existing, &made_from)?;
     tell(&index, &times, space.as_ref(), &mut summary)?;
     summary.fact("output", flags.output.output.display().to_string()).print(context, false)?;
@@ -210,7 +219,7 @@ fn tell(index: &Index, times: &BuildTimes, space: Option<&VectorSpace>, summary:
     let estimate = if facts.calibrated {
         "calibrated on held-out anchors"
     } else {
-        "none: too few anchors to calibrate it, so --recall cannot be used"
+        "none: too few anchors or items to calibrate it, so --recall cannot be used"
     };
     summary
         .fact("anchors", facts.anchors)
@@ -284,11 +293,9 @@ impl BuildFlags {
     }
 
     /// Refuses a finished index whose vectors come from elsewhere than those asked for.
-    pub(super) fn check_vectors(&self, finished: &Index, context: &Context) -> Result<()> {
-        let asked = match (&self.dual, &self.item_vectors, self.vectors) {
-            (Some(dual), ..) => {
-                VectorSource::Dual(VectorSpace::dual(dual, &self.model_flags, context)?.digest()?)
-            }
+    pub(super) fn check_vectors(&self, finished: &Index, dual: Option<&VectorSpace>) -> Result<()> {
+        let asked = match (dual, &self.item_vectors, self.vectors) {
+            (Some(dual), ..) => VectorSource::Dual(dual.digest()?),
             (None, Some(items), _) => VectorSource::Dual(file_digest(items)?),
             (None, None, Some(Vectors::None)) => VectorSource::None,
             (None, None, _) => VectorSource::Tfidf,
@@ -302,13 +309,20 @@ impl BuildFlags {
             field: "vectors".into(),
             found: found.to_string(),
             expected: asked.to_string(),
-            advice: "leave out --resume and give another --output, or --overwrite to build it again".into(),
+            advice: "leave out --resume and give another --output, or --overwrite to build it again (with --scores and \
+                     the anchor scores beside it in the place of --model nothing is scored again)"
+                .into(),
         }
         .into())
     }
 
     /// Vectors of anchors and items, and what made them.
-    fn vectors(&self, rows: &AnchorRows<'_>, context: &Context) -> Result<Encoded> {
+    fn vectors(
+        &self,
+        rows: &AnchorRows<'_>,
+        dual: Option<VectorSpace>,
+        context: &Context,
+    ) -> Result<Encoded> {
         if let (Some(queries), Some(items)) = (&self.query_vectors, &self.item_vectors) {
             if rows.of_rows == 0 {
                 return usage("anchors made of items have no rows in --query-vectors; give --dual instead");
@@ -336,8 +350,7 @@ impl BuildFlags {
         if self.vectors == Some(Vectors::None) {
             return Ok(Encoded::default());
         }
-        let dual = self.dual.as_deref();
-        let (space, item_vectors) = VectorSpace::of_texts(dual, items, &self.model_flags, context)?;
+        let (space, item_vectors) = VectorSpace::of_texts(dual, items, context)?;
         let anchor_vectors = space.queries(anchors, context)?;
         let digest = space.digest()?;
         Ok(Encoded { space: Some(space), vectors: Some((anchor_vectors, item_vectors)), digest })

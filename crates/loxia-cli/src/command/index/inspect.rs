@@ -7,8 +7,8 @@ use clap::Args;
 use loxia::core::Progress;
 use loxia::search::IndexSummary;
 
-use super::opening::{check_kept_scores, open_index};
-use super::scoring::anchors_path;
+use super::anchor_matrix::{anchors_path, check_kept_scores};
+use super::opening::open_index;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::print_line;
@@ -91,15 +91,24 @@ pub(super) fn check(flags: &CheckFlags, context: &Context) -> Result<Outcome> {
     let checked = index.check(&bar as &dyn Progress, &context.cancel);
     bar.finish();
     checked?;
-    let kept = check_kept_scores(&flags.index)?;
+    let kept = check_kept_scores(&index, &flags.index)?;
     let mut summary = Summary::default();
     let facts = index.summary();
+    let scores = match kept {
+        None => String::new(),
+        Some(items) if items == facts.items => "sound".to_owned(),
+        Some(items) => format!(
+            "sound, but of {} of the {} items only",
+            grouped(items as u64),
+            grouped(facts.items as u64)
+        ),
+    };
     summary
         .fact("index", flags.index.display().to_string())
         .fact("state", "sound")
         .fact("items", facts.items)
         .fact("anchors", facts.anchors)
-        .fact_as("anchor scores", if kept { "sound" } else { "" }, kept)
+        .fact_as("anchor scores", scores, kept.is_some())
         .fact_as("read", format!("{} MB", three_digits(bytes as f64 / 1e6)), bytes);
     summary.print_to_stdout(context)?;
     Ok(Outcome::Done)

@@ -2,6 +2,7 @@
 
 mod add;
 mod anchor_choice;
+mod anchor_matrix;
 mod build;
 mod forecast;
 mod inspect;
@@ -19,8 +20,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use loxia::search::Index;
 
+pub(super) use anchor_matrix::{anchors_path, kept_scores};
 pub(super) use opening::{open_index, or_damage};
-pub(super) use scoring::{anchors_path, kept_scores};
 
 use crate::context::Context;
 use crate::exit::Outcome;

@@ -5,13 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use loxia::core::artefact::MANIFEST_FILE;
-use loxia::core::matrix::ScoreMatrix;
 use loxia::core::{Error as Core, NoProgress};
 use loxia::search::{Error, Index};
 
-use super::scoring::{anchors_path, are_of_a_build};
+use super::anchor_matrix::{anchors_path, are_of_a_build, unfinished};
 use crate::context::Context;
-use crate::matrix_target::beside;
 
 const SCORE: &str = "remove the directory, or score it again with `index build --overwrite`";
 
@@ -23,33 +21,24 @@ pub(crate) fn open_index(path: &Path) -> Result<Index> {
         Err(error) => return Err(error.into()),
     };
     let anchors = anchors_path(path);
-    let begun = [beside(&anchors, ".partial"), anchors].into_iter().find(|path| path.is_dir());
-    match begun.filter(|_| is_not_there(&error)) {
-        None => Err(error.into()),
-        Some(begun) => {
-            let verb = if are_of_a_build(&begun) { "build" } else { "add" };
-            Err(anyhow::Error::new(error).context(format!(
-                "{} is not there yet, but {} is: `loxia index {verb} --resume`, with the other flags as they were, \
-                 finishes it",
-                path.display(),
-                begun.display()
-            )))
-        }
-    }
+    let begun = [unfinished(&anchors), anchors].into_iter().find(|path| path.is_dir());
+    let Some(begun) = begun.filter(|_| is_not_there(&error)) else { return Err(error.into()) };
+    let advice = if are_of_a_build(&begun) {
+        "`loxia index build --resume`, with the other flags as they were, finishes it"
+    } else {
+        "where it was to be the --output of an addition, `loxia index add --resume`, with the other flags as they \
+         were, finishes it; where it was lost, build it again with --overwrite"
+    };
+    let seen = format!("{} is not there, but {} is", path.display(), begun.display());
+    Err(anyhow::Error::new(error).context(format!("{seen}: {advice}")))
 }
 
-/// Compares the anchor scores beside an index with their checksums; whether there are any.
-pub(super) fn check_kept_scores(index: &Path) -> Result<bool> {
-    let path = anchors_path(index);
-    if !path.is_dir() {
-        return Ok(false);
-    }
-    let checked = ScoreMatrix::open(&path).and_then(|scores| scores.verify());
-    checked.map_err(|error| match lost_file(error, &path, SCORE) {
-        error if is_not_there(&error) => Core::corrupt(&path, format!("it holds no manifest; {SCORE}")),
+/// What was read of anchor scores; a file that they lack is damage.
+pub(super) fn or_lost<T>(read: Result<T, Core>, scores: &Path) -> Result<T, Core> {
+    read.map_err(|error| match lost_file(error, scores, SCORE) {
+        error if is_not_there(&error) => Core::corrupt(scores, format!("it holds no manifest; {SCORE}")),
         error => error,
-    })?;
-    Ok(true)
+    })
 }
 
 /// The error of a search, or the damage that it came from: stored numbers are not looked at until then.

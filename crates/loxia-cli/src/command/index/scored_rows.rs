@@ -7,11 +7,13 @@ use loxia::data::{DataSet, QueryStore};
 use loxia::search::Index;
 
 use super::anchor_choice::{DEFAULT_ANCHORS, draw};
+use super::anchor_matrix::{ITEMS_DIGEST, anchors_path, is_being_replaced};
 use super::build::{AnchorRows, BuildFlags};
 use super::forecast::Forecast;
 use super::items::{DATA_DIGEST, OrderedItems};
-use super::scoring::{AnchorScoring, anchor_scores, anchors_path};
+use super::scoring::{AnchorScoring, anchor_scores};
 use super::stand_in::{AnchorSource, queries_from};
+use super::vectors::VectorSpace;
 use crate::context::Context;
 use crate::exit::usage;
 use crate::report::{Summary, duration};
@@ -22,6 +24,7 @@ pub(super) fn score_anchors<'a>(
     flags: &BuildFlags,
     data: Option<&'a DataSet>,
     queries: Option<&QueryStore>,
+    dual: Option<&VectorSpace>,
     context: &Context,
     summary: &mut Summary,
 ) -> Result<Option<AnchorRows<'a>>> {
@@ -32,7 +35,7 @@ pub(super) fn score_anchors<'a>(
     }
     let (anchors, chosen, of_rows) = choose_anchors(flags, queries, data, context, summary)?;
     let items = OrderedItems::whole(store);
-    let scorer = flags.model_flags.cross_encoder(model, context)?;
+    let scorer = flags.model_flags.cross_encoder_and(model, flags.dual.as_deref(), context)?;
     summary.fact("model", scorer.info().name);
     let anchors_store = QueryStore::from_records(anchors.clone())?;
     let layout = serde_json::to_vec(&scorer.facts().layout)?;
@@ -43,15 +46,27 @@ pub(super) fn score_anchors<'a>(
         ("queries", anchors_store.digest().to_owned()),
     ];
     let output = &flags.output.output;
+    let mut replaces_index = false;
     if flags.resume && !flags.dry_run && output.exists() {
         let expected: Vec<(&str, &str)> =
             digests.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
-        let finished = Index::open(output, &expected)?;
-        flags.check_vectors(&finished, context)?;
-        let finished = finished.summary();
-        context.say(format_args!("{} is complete; nothing to do", output.display()));
-        summary.fact("anchors", finished.anchors).fact("items", finished.items);
-        return Ok(None);
+        let finished = Index::open(output, &expected);
+        let of_scores: Vec<(&str, &str)> = expected
+            .iter()
+            .filter(|(name, _)| *name != "layout")
+            .map(|&(name, digest)| (if name == DATA_DIGEST { ITEMS_DIGEST } else { name }, digest))
+            .collect();
+        // What was begun under --overwrite may be finished under --resume.
+        replaces_index = is_being_replaced(output, finished.is_ok(), &of_scores);
+        if !replaces_index {
+            let finished = finished?;
+            flags.check_vectors(&finished, dual)?;
+            let finished = finished.summary();
+            context.say(format_args!("{} is complete; nothing to do", output.display()));
+            summary.fact("anchors", finished.anchors).fact("items", finished.items);
+            return Ok(None);
+        }
+        context.say(format_args!("{} is replaced, as was begun with --overwrite", output.display()));
     }
     let forecast = Forecast::measure(&scorer, &anchors, &items, context)?;
     if flags.dry_run {
@@ -91,6 +106,7 @@ pub(super) fn score_anchors<'a>(
         chosen,
         of_rows,
         digests,
+        replaces_index,
     }))
 }
 

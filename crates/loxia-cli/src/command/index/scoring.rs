@@ -1,17 +1,16 @@
 //! Anchors x items into a matrix that survives a crash.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use loxia::core::artefact::{Existing, Manifest};
-use loxia::core::matrix::{MatrixSpec, MatrixWriter, ScoreMatrix, TileShape};
+use loxia::core::matrix::{MatrixSpec, TileShape};
 use loxia::core::{Error, PairScorer};
 use loxia::data::QueryStore;
 use loxia::model::{CrossEncoder, Precision};
 use loxia::nn::operations_done;
-use loxia::search::Index;
 use loxia::search::linalg::Dense;
 
+use super::anchor_matrix::ITEMS_DIGEST;
 use super::forecast::Forecast;
 use super::items::OrderedItems;
 use crate::command::bench::tell_speed;
@@ -19,16 +18,8 @@ use crate::command::score::fill;
 use crate::context::Context;
 use crate::flags::OutputFlags;
 use crate::matrix_source::read_scores;
-use crate::matrix_target::{MatrixTarget, beside, command_line};
+use crate::matrix_target::{MatrixTarget, command_line};
 use crate::report::{Summary, duration, three_digits};
-
-/// Under this name scores keep the digest of the items of a build.
-const ITEMS_DIGEST: &str = "items";
-
-/// Where the anchor scores of an index are kept.
-pub(crate) fn anchors_path(index: &Path) -> PathBuf {
-    beside(index, ".anchors")
-}
 
 /// How anchor scores are filled in.
 pub(super) struct AnchorScoring<'a> {
@@ -50,6 +41,9 @@ pub(super) fn anchor_scores(
     context: &Context,
     summary: &mut Summary,
 ) -> Result<Dense> {
+    if work.path.exists() && !work.resume && !work.overwrite {
+        return Err(Error::Exists { path: work.path.to_owned(), resumable: true }.into());
+    }
     let output = OutputFlags { output: work.path.to_owned(), overwrite: work.overwrite };
     let target = MatrixTarget::new(&output, work.resume, false)?;
     let item_ids = items.ids()?;
@@ -78,84 +72,4 @@ pub(super) fn anchor_scores(
         summary.fact_as("score", "scored before", 0.0);
     }
     read_scores(work.path, context)
-}
-
-/// The anchor scores beside an index, of its items in their order; fewer where items were added without keeping
-/// theirs, `None` where there are none.
-pub(crate) fn kept_scores(index: &Index, path: &Path, context: &Context) -> Result<Option<Dense>> {
-    let path = anchors_path(path);
-    if !path.is_dir() {
-        return Ok(None);
-    }
-    let matrix = ScoreMatrix::open(&path)?;
-    check_origin(index, &path, &matrix)?;
-    let ids = index.item_ids();
-    if let Some((found, expected)) = matrix.col_ids().iter().zip(ids.iter()).find(|(col, item)| col != item) {
-        return Err(Error::Mismatch {
-            path,
-            field: "item list".into(),
-            found: format!("one with {found:?}"),
-            expected: format!("that of the index, with {expected:?} there"),
-            advice: "remove it, or build the index again".into(),
-        }
-        .into());
-    }
-    let scores = read_scores(&path, context)?;
-    // An addition that was killed has written them for the items that it did not come to write.
-    let surplus = scores.cols() > ids.len();
-    Ok(Some(if surplus { scores.select_cols(&(0..ids.len()).collect::<Vec<_>>()) } else { scores }))
-}
-
-/// Refuses anchor scores of another model or of other anchors than those of the index.
-fn check_origin(index: &Index, path: &Path, matrix: &ScoreMatrix) -> Result<()> {
-    let said = |manifest: Option<&Manifest>, name: &str| manifest.and_then(|m| m.digests.get(name)).cloned();
-    for name in ["model", "queries"] {
-        let (found, expected) = (said(matrix.manifest(), name), said(index.manifest(), name));
-        if found.is_some() && found != expected {
-            return Err(Error::Mismatch {
-                path: path.to_owned(),
-                field: format!("digest of {name}"),
-                found: found.unwrap_or_default(),
-                expected: expected.unwrap_or_else(|| "none: the index was built from stored scores".into()),
-                advice: "these anchor scores are not those of the index beside them: remove them, or build the index \
-                         again"
-                    .into(),
-            }
-            .into());
-        }
-    }
-    Ok(())
-}
-
-/// Whether scores were made by `index build`, finished or not, and not grown by `index add`.
-pub(super) fn are_of_a_build(scores: &Path) -> bool {
-    Manifest::read_any(scores).is_ok_and(|manifest| manifest.digests.contains_key(ITEMS_DIGEST))
-}
-
-/// Writes the anchor scores of an index that grows: `old` and, to the right of them, `new`.
-pub(super) fn keep_grown(
-    path: &Path,
-    spec: &MatrixSpec<'_>,
-    old: &Dense,
-    new: &Dense,
-    context: &Context,
-) -> Result<()> {
-    let before = old.cols();
-    let mut writer = MatrixWriter::create(path, spec, Existing::Overwrite)?;
-    let grid = *writer.grid();
-    let mut cells = Vec::new();
-    for tile in 0..grid.tiles() {
-        context.cancel.check()?;
-        cells.clear();
-        let cols = grid.cols_of(tile);
-        for row in grid.rows_of(tile) {
-            cells.extend_from_slice(&old.row(row)[cols.start.min(before)..cols.end.min(before)]);
-            cells.extend_from_slice(
-                &new.row(row)[cols.start.max(before) - before..cols.end.max(before) - before],
-            );
-        }
-        writer.write_tile(tile, &cells)?;
-    }
-    writer.finish()?;
-    Ok(())
 }

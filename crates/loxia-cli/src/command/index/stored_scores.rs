@@ -63,7 +63,7 @@ pub(super) fn read<'a>(
     digests.extend(data_digest.map(|digest| (DATA_DIGEST, digest)));
     digests.extend(known("queries").map(|digest| ("queries", digest)));
     let (scores, of_rows) = (all.select_rows(&chosen), all.rows());
-    Ok(AnchorRows { scores, anchors, items, item_ids, chosen, of_rows, digests })
+    Ok(AnchorRows { scores, anchors, items, item_ids, chosen, of_rows, digests, replaces_index: false })
 }
 
 /// The texts of the columns: by id for a matrix, by position for an npy file.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use loxia::core::{NoProgress, Query};
-use loxia::model::{ModelOptions, Similarity, TextEncoder};
+use loxia::model::{ModelOptions, Precision, Similarity, TextEncoder};
 use loxia::search::linalg::Dense;
 use loxia::search::{Index, QueryEncoder, TfidfSettings, TfidfVectors, normalise_rows};
 use std::path::Path;
@@ -31,25 +31,33 @@ pub(crate) enum VectorSpace {
 }
 
 impl VectorSpace {
-    /// The space of a dual encoder, or of TF-IDF weights where none is named; with the vectors of the items.
+    /// The space of a dual encoder, or of TF-IDF weights where there is none; with the vectors of the items.
     pub(crate) fn of_texts(
-        dual: Option<&str>,
+        dual: Option<Self>,
         items: &OrderedItems<'_>,
-        flags: &ModelFlags,
         context: &Context,
     ) -> Result<(Self, Dense)> {
-        let Some(dual) = dual else { return Self::tfidf(items, context) };
-        let space = Self::dual(dual, flags, context)?;
+        let Some(space) = dual else { return Self::tfidf(items, context) };
         let vectors = space.items(items, context)?;
         Ok((space, vectors))
     }
 
-    /// Opens a dual encoder. Flags of the model are those of the cross-encoder, but for the precision, which holds for
-    /// both: of the dual encoder's other settings its own directories decide.
-    pub(super) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
-        let options = ModelOptions { precision: flags.options().precision, ..ModelOptions::default() };
-        let encoder = TextEncoder::open(&flags.spec(spec, context)?, &options);
-        Ok(VectorSpace::Dual(Box::new(encoder.with_context(|| format!("--dual {spec}"))?)))
+    /// Opens a dual encoder.
+    pub(crate) fn dual(spec: &str, flags: &ModelFlags, context: &Context) -> Result<Self> {
+        Self::dual_with(spec, &flags.dual_options(), flags, context)
+    }
+
+    fn dual_with(spec: &str, options: &ModelOptions, flags: &ModelFlags, context: &Context) -> Result<Self> {
+        let encoder = TextEncoder::open(&flags.spec(spec, context)?, options).with_context(|| {
+            let hint = if options.pooling.is_none() {
+                " (beside a cross-encoder: --pooling and --similarity are flags of the dual encoder, which with --pooling \
+                 takes --layout, --max-query and --max-item as well; --variant is the cross-encoder's)"
+            } else {
+                ""
+            };
+            format!("--dual {spec}{hint}")
+        });
+        Ok(VectorSpace::Dual(Box::new(encoder?)))
     }
 
     /// Makes a TF-IDF space from items; gives their vectors too.
@@ -84,9 +92,26 @@ impl VectorSpace {
                 path.display()
             ));
         };
-        let space = VectorSpace::dual(dual, flags, context)?;
+        let mut space = VectorSpace::dual(dual, flags, context)?;
         if let Some(manifest) = index.manifest().filter(|manifest| manifest.digests.contains_key(DUAL_DIGEST))
         {
+            let is_it = |space: &VectorSpace| {
+                Ok::<_, anyhow::Error>(space.digest()?.as_ref() == manifest.digests.get(DUAL_DIGEST))
+            };
+            if !is_it(&space)? {
+                // Vectors may have been made in another precision than the scores.
+                let asked = flags.dual_options();
+                let in_8_bits = asked.precision == Some(Precision::Int8);
+                let other = if in_8_bits { Precision::F32 } else { Precision::Int8 };
+                let options = ModelOptions { precision: Some(other), ..asked };
+                // Not every processor and model can do 8 bits; then the first one is what there is to tell.
+                if let Ok(again) = VectorSpace::dual_with(dual, &options, flags, context)
+                    && is_it(&again)?
+                {
+                    context.say(format_args!("--dual computes in {other}, as when the index was built"));
+                    space = again;
+                }
+            }
             manifest.check_digest(path, DUAL_DIGEST, &space.digest()?.unwrap_or_default())?;
         }
         if space.dimensions() != width {
@@ -100,6 +125,14 @@ impl VectorSpace {
             .into());
         }
         Ok(Some(space))
+    }
+
+    /// The dual encoder, if it is one.
+    pub(crate) fn into_encoder(self) -> Option<TextEncoder> {
+        match self {
+            VectorSpace::Dual(encoder) => Some(*encoder),
+            VectorSpace::Tfidf(_) => None,
+        }
     }
 
     /// Numbers of a vector.

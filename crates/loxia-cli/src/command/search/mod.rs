@@ -149,7 +149,8 @@ pub(crate) fn run(flags: SearchFlags, context: &Context) -> Result<Outcome> {
     let stores: Vec<&ItemStore> = data.iter().map(|data| Ok(data.items()?)).collect::<Result<_>>()?;
     let mut summary = Summary::default();
     let items = OrderedItems::of_index(&index, &flags.index, stores, context)?;
-    let model = Arc::new(flags.model_flags.cross_encoder(&flags.model, context)?);
+    let model =
+        Arc::new(flags.model_flags.cross_encoder_and(&flags.model, flags.dual.as_deref(), context)?);
     super::index::check_model(&index, &flags.index, &model.info().digest, context)?;
     let stage = flags.first_stage.first_stage.as_ref();
     let stage = stage.map(|stage| stage.over(&items, context, &mut summary)).transpose()?.flatten();

@@ -37,7 +37,8 @@ pub(super) fn typed(text: &str) -> Result<Query> {
             Err(error) => return usage(format!("the query begins like JSON, but: {error}")),
         };
         query.text = match (json.text, json.mention) {
-            (Some(text), None) => QueryText::typed(&text),
+            // As in a file: what a program writes is taken at its word.
+            (Some(text), None) => QueryText::Plain(text),
             (None, Some(mention)) => QueryText::Mention { left: json.left, mention, right: json.right },
             _ => return usage("a query as JSON has either a text or a mention"),
         };

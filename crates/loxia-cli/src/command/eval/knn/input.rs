@@ -37,6 +37,9 @@ impl Rows {
     /// Reads or scores what the flags name and checks that it fits together.
     pub(super) fn read(flags: &KnnFlags, context: &Context, summary: &mut Summary) -> Result<Rows> {
         let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+        // Before hours of scoring.
+        let dual = flags.dual.as_ref().map(|dual| VectorSpace::dual(dual, &flags.model_flags, context));
+        let dual = dual.transpose()?;
         let scored = match (&flags.scores, &flags.model) {
             (Some(path), None) => {
                 flags.typed.refuse(&["keep-scores", "precision"], "--scores are scored already")?;
@@ -46,7 +49,7 @@ impl Rows {
             (Some(_), Some(_)) => return usage("--scores are scored already; leave out --model"),
             (None, None) => return usage("give --scores MATRIX, or --model DIR with --data PATH"),
         };
-        let vectors = read_vectors_of(flags, &scored, data.as_ref(), context)?;
+        let vectors = read_vectors_of(flags, &scored, data.as_ref(), dual, context)?;
         let item_scores = read_item_scores(flags, scored.scores.cols(), context)?;
         let first_stage = read_first_stage(flags, &scored, data.as_ref(), context, summary)?;
         let Scored { scores, anchors, test, .. } = scored;
@@ -126,7 +129,7 @@ impl Scored {
         let Some(data) = data else { return usage("--model needs the texts: give --data") };
         let (items, queries) = (data.items()?, DataFlags::queries_beside_items(data)?);
         let (anchors, test) = anchors_and_test(flags, queries.len(), "queries")?;
-        let scorer = flags.model_flags.cross_encoder(model, context)?;
+        let scorer = flags.model_flags.cross_encoder_and(model, flags.dual.as_deref(), context)?;
         summary.fact("model", scorer.info().name);
         let scorer = flags.kept_scores.around(scorer, summary)?;
         let chosen: Vec<u32> = anchors.clone().chain(test.clone()).map(|row| row as u32).collect();
@@ -169,6 +172,7 @@ fn read_vectors_of(
     flags: &KnnFlags,
     scored: &Scored,
     data: Option<&DataSet>,
+    dual: Option<VectorSpace>,
     context: &Context,
 ) -> Result<Option<(Dense, Arc<Dense>)>> {
     let files = (&flags.query_vectors, &flags.item_vectors);
@@ -187,7 +191,7 @@ fn read_vectors_of(
             let of = if flags.dual.is_some() { "--dual" } else { "--vectors tfidf" };
             return usage(format!("{of} needs the texts: give --data"));
         };
-        return vectors_of_texts(flags, scored, data, context).map(Some);
+        return vectors_of_texts(scored, data, dual, context).map(Some);
     }
     match files {
         (Some(queries), Some(items)) => {
@@ -206,14 +210,13 @@ fn read_vectors_of(
 
 /// Vectors made from the texts of the queries and items whose scores these are.
 fn vectors_of_texts(
-    flags: &KnnFlags,
     scored: &Scored,
     data: &DataSet,
+    dual: Option<VectorSpace>,
     context: &Context,
 ) -> Result<(Dense, Arc<Dense>)> {
     let (queries, items) = texts_of(scored, data)?;
-    let dual = flags.dual.as_deref();
-    let (space, item_vectors) = VectorSpace::of_texts(dual, &items, &flags.model_flags, context)?;
+    let (space, item_vectors) = VectorSpace::of_texts(dual, &items, context)?;
     Ok((space.queries(&queries, context)?, Arc::new(item_vectors)))
 }
 

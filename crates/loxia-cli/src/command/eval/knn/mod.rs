@@ -22,7 +22,7 @@ use crate::exit::{Outcome, usage};
 use crate::flags::{DataFlags, ModelFlags, Positions};
 use crate::kept_scores::KeptScoresFlags;
 use crate::output::Stdout;
-use crate::report::Summary;
+use crate::report::{Summary, grouped};
 use crate::text_output::{claim, write_text_to};
 use crate::typed::Typed;
 use input::Rows;
@@ -180,10 +180,27 @@ pub(super) fn run(flags: KnnFlags, context: &Context) -> Result<Outcome> {
     let mut summary = Summary::default();
     let rows = Rows::read(&flags, context, &mut summary)?;
     let plan = plan(&flags, &rows)?;
+    if flags.methods.is_empty() && !plan.methods.contains(&MethodName::Rerank) {
+        context.say("rerank is left out: there are neither vectors nor a --first-stage to begin with");
+    }
+    if let Some(k) = plan.ks.iter().find(|&&k| k > rows.scores.cols()) {
+        let (k, items) = (grouped(*k as u64), grouped(rows.scores.cols() as u64));
+        context.say(format_args!("--k {k}: there are {items} items, so that no search finds more"));
+    }
     let bar = context.bar(plan.searches(rows.test.len()), "searches");
     let results = plan.run(&rows, &bar, &context.cancel, &|text| context.say(text));
     let (searches, took) = bar.finish();
     let results = results?;
+    let lacks_estimate = flags.estimate && results.iter().all(|of| of.estimates.is_empty());
+    let lacks_targets = !flags.target.is_empty() && results.iter().all(|of| of.targets.is_empty());
+    if lacks_estimate || lacks_targets {
+        let why = if plan.methods.contains(&MethodName::Posterior) {
+            "there are too few anchors or items to calibrate one (about 20 anchors are the least)"
+        } else {
+            "posterior alone makes one, and is not among --methods"
+        };
+        context.say(format_args!("nothing is told of the recall estimate or of targets: {why}"));
+    }
 
     if let Some((path, existing)) = report {
         let study = if flags.study_matrix { Some(study(&rows, context)?) } else { None };
