@@ -27,7 +27,7 @@ PAUSE = 0.05
 SPREAD = 2.0
 # A peer whose trials are so much slower than the fastest's is not repeated; the better of them is its time.
 HOPELESS = 1.5
-# One so much slower than the fastest peer with its first batch size is not tried with others: none makes up for it.
+# One so much slower than the fastest peer with every batch size so far is not tried with others: none makes up for it.
 FAR_BEHIND = 2.0
 
 
@@ -139,7 +139,8 @@ def trials_of(one, workload, fastest, say):
     wall = lambda size: trials[size]["wall"]
     for size in workload.batches:
         trials[size] = best_trial(one, workload, size)
-        if wall(size) > FAR_BEHIND * fastest:
+        # Only its best tells: one batch for two streams is slow, two of half the size may be the fastest of all.
+        if min(map(wall, trials)) > FAR_BEHIND * fastest:
             return trials
     while size := workload.next_batch(min(trials, key=wall), trials):
         try:

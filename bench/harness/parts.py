@@ -25,17 +25,37 @@ def read_scores(path):
 
 def rerank_part(bench):
     """43 queries x 100 passages from file to file, against CrossEncoder.predict on texts in memory."""
+    mine, theirs = process.ours(bench.options.loxia, bench.log), process.peer("sentence", THREADS, bench.log)
+    try:
+        return rerank_against(bench, mine, theirs)
+    except PeerError as error:
+        report.say(f"dropped: sentence-transformers: {error}")
+        return no_rerank(bench, [])
+    finally:
+        mine.close()
+        theirs.close()
+
+
+class PeerError(Exception):
+    """The one peer of a part has failed."""
+
+
+def rerank_against(bench, mine, theirs):
     queries = 3 if bench.options.smoke else 6 if bench.options.quick else 43
     sources = {"check": bench.root / "check.jsonl", "rerank": bench.root / "rerank.jsonl"}
     # The check is the warm-up as well.
     for path, count in zip(sources.values(), (min(6, queries), queries)):
         workloads.write_rerank(bench.words, path, count)
-    mine, theirs = process.ours(bench.options.loxia, bench.log), process.peer("sentence", THREADS, bench.log)
-    try:
-        bench.versions |= theirs.ask(do="machine")["versions"]
-    except EngineError as error:
-        report.say(f"dropped: sentence-transformers: {error}")
-        return no_rerank(bench, [])
+
+    def ask(worker, **command):
+        try:
+            return worker.ask(**command)
+        except EngineError as error:
+            if worker is mine:
+                raise
+            raise PeerError(error) from error
+
+    bench.versions |= ask(theirs, do="machine")["versions"]
     entries = [(theirs, "sentence", "predict", "f32"), (mine, OURS, "", "f32"), (mine, OURS, "", "int8")]
     racing = [bench.load(*entry, "cross", THREADS) for entry in entries]
     if not racing[0]:
@@ -45,14 +65,12 @@ def rerank_part(bench):
     for one in racing:
         for name, source in sources.items():
             files = [str(source), str(output(name, one))]
-            one.worker.ask(do="workload", workload=f"{name} {one.precision}", model=one.slot, run=files)
-    run = lambda name, one, **extra: one.worker.ask(
-        do="run", model=one.slot, workload=f"{name} {one.precision}", **extra
-    )
-    wanted = np.array(run("check", racing[0], values=True)["values"]).reshape(-1, 1)
+            ask(one.worker, do="workload", workload=f"{name} {one.precision}", model=one.slot, run=files)
+    command = lambda name, one: {"do": "run", "model": one.slot, "workload": f"{name} {one.precision}"}
+    wanted = np.array(ask(theirs, **command("check", racing[0]), values=True)["values"]).reshape(-1, 1)
     racing[0].agreement = 1.0  # with itself
     for one in racing[1:]:
-        run("check", one)
+        ask(mine, **command("check", one))
         scores = read_scores(output("check", one))
         found = np.array([[scores[place]] for place in pairs_of(sources["check"])])
         one.agreement = agreement(one.precision, found, wanted)
@@ -60,12 +78,10 @@ def rerank_part(bench):
             what = f"our {one.precision} scores do not agree with sentence-transformers'"
             raise SystemExit(f"rerank: {what}: {one.agreement:.4f} below {least_agreement(one.precision)}")
     pace = (0, 2, 2) if bench.options.smoke else (5, 3, 5) if bench.options.quick else (90, 3, 5)
-    repeat(racing, lambda one: run("rerank", one), report.say, *pace)
+    repeat(racing, lambda one: one.worker.ask(**command("rerank", one)), report.say, *pace)
     rows = medians(racing)
     report.say(f"\nrerank, {THREADS} threads: {queries} queries x 100 passages, texts to run file")
     report.body(rows, 100 * queries, "pairs/s")
-    for worker in (mine, theirs):
-        worker.close()
     # Both of our precisions against the f32 peer: that is what people would change from.
     base = next((row["wall"] for row in rows if row["engine"] != OURS), None)
     if not base:
@@ -89,13 +105,26 @@ def pairs_of(path):
 
 def avx2_part(bench):
     """f32 without AVX-512 on both sides."""
-    workload = bench.workloads["minilm_256"]
+    if "torch" not in bench.options.libraries:
+        return {}, []
     mine = process.ours(bench.options.loxia, bench.log, {"LOXIA_KERNEL": "avx2"})
     theirs = process.peer("torch", THREADS, bench.log, AVX2_SWITCHES)
+    try:
+        return avx2_against(bench, mine, theirs)
+    finally:
+        mine.close()
+        theirs.close()
+
+
+def avx2_against(bench, mine, theirs):
+    workload = bench.workloads["minilm_256"]
+    own = bench.load(mine, OURS, "", "f32", "cross", THREADS)
+    if not own:
+        return {}, []
     variants = ["sdpa", "freeze"] if bench.options.compile else ["sdpa"]
     peers = [bench.load(theirs, "torch", variant, "f32", "cross", THREADS) for variant in variants]
-    racing = [one for one in (*peers, bench.load(mine, OURS, "", "f32", "cross", THREADS)) if one]
-    if len({one.library for one in racing}) < 2:
+    racing = [one for one in (*peers, own) if one]
+    if len(racing) == 1:
         bench.lacking["avx2_minilm_256_f32"] = [f"torch {variant}" for variant in variants]
         return {}, []
     racing = agreeing(racing, workloads.check_workload(bench.words, "cross"), report.say)
@@ -105,8 +134,6 @@ def avx2_part(bench):
     report.say(f"\nboth sides limited to AVX2 (our kernel: {mine.ask(do='machine')['kernel']})")
     report.table(workload, THREADS, rows)
     bench.note_lacking("avx2_minilm_256", "f32", [f"torch {variant}" for variant in variants], rows)
-    for worker in (mine, theirs):
-        worker.close()
     return {f"avx2_minilm_256_{precision}": ratio.value for precision, ratio in ratios(rows, "wall").items()}, rows
 
 

@@ -43,8 +43,8 @@ class Worker:
         try:
             answer = self.ask_once(command)
         except Died as error:
-            cause = command["do"], command.get("model"), command.get("workload")
-            if not self.helped or cause in self.restarted:
+            cause = command["do"], command.get("model"), command.get("workload"), command.get("batch")
+            if not self.helped or cause in self.restarted or command["do"] == "drop":
                 raise
             report.say(f"restarted: {self.name}: {error}")
             self.restarted.add(cause)
