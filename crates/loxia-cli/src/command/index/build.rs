@@ -261,6 +261,9 @@ impl BuildFlags {
         if given.len() > 1 {
             return usage(format!("{} exclude each other; vectors come from one place", given.join(" and ")));
         }
+        if self.dual.is_some() && self.data.is_none() {
+            return usage("vectors of texts need the texts; give the data set that was scored with --data");
+        }
         if self.item_vectors.is_some() != self.query_vectors.is_some() {
             return usage("--query-vectors and --item-vectors belong together; give both or neither");
         }

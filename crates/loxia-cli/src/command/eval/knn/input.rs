@@ -37,6 +37,9 @@ impl Rows {
     /// Reads or scores what the flags name and checks that it fits together.
     pub(super) fn read(flags: &KnnFlags, context: &Context, summary: &mut Summary) -> Result<Rows> {
         let data = flags.data.as_ref().map(|path| flags.data_flags.open(path)).transpose()?;
+        if flags.dual.is_some() && data.is_none() {
+            return usage("--dual needs the texts: give --data");
+        }
         // Before hours of scoring.
         let dual = flags.dual.as_ref().map(|dual| VectorSpace::dual(dual, &flags.model_flags, context));
         let dual = dual.transpose()?;
@@ -188,8 +191,7 @@ fn read_vectors_of(
     if tfidf || flags.dual.is_some() {
         flags.typed.refuse(&["query-vectors", "item-vectors"], "--vectors tfidf makes its own")?;
         let Some(data) = data else {
-            let of = if flags.dual.is_some() { "--dual" } else { "--vectors tfidf" };
-            return usage(format!("{of} needs the texts: give --data"));
+            return usage("--vectors tfidf needs the texts: give --data");
         };
         return vectors_of_texts(scored, data, dual, context).map(Some);
     }
