@@ -150,9 +150,8 @@ impl CrossEncoder {
         &self.facts
     }
 
-    /// Most bytes of memory for intermediate results that the end of a call has found so far; little of it stays for the
-    /// next. What is beyond the bounds of [`loxia_nn`]'s pools is freed while a call goes on, and not among them: with many
-    /// threads a call takes more.
+    /// Most bytes of memory for intermediate results that the encoder had at once so far, freed since or not. Exact with
+    /// one thread; with several an estimate, which takes what they borrow at the same time to be equally large.
     pub fn most_scratch_bytes(&self) -> usize {
         self.engine.most_scratch_bytes()
     }

@@ -90,8 +90,6 @@ pub(crate) struct Engine {
     positions: PositionRule,
     zero_types: bool,
     token_budget: usize,
-    /// Most scratch memory, in bytes, that a run had at its end.
-    most_scratch: AtomicUsize,
 }
 
 /// Gives memory back at the end of a run, however it ends: a program that goes idle after a burst of long texts should
@@ -100,9 +98,7 @@ struct Tidy<'a>(&'a Engine);
 
 impl Drop for Tidy<'_> {
     fn drop(&mut self) {
-        let bytes = self.0.backend.scratch_bytes();
-        self.0.most_scratch.fetch_max(bytes, Ordering::Relaxed);
-        if bytes > IDLE_SCRATCH {
+        if self.0.backend.scratch_bytes() > IDLE_SCRATCH {
             self.0.backend.release_scratch();
         }
     }
@@ -119,13 +115,7 @@ impl Engine {
         if let Some(pool) = &machine.pool {
             backend = backend.with_threads(pool.clone());
         }
-        Ok(Engine {
-            backend: Box::new(backend),
-            positions,
-            zero_types,
-            token_budget: machine.token_budget,
-            most_scratch: AtomicUsize::new(0),
-        })
+        Ok(Engine { backend: Box::new(backend), positions, zero_types, token_budget: machine.token_budget })
     }
 
     pub(crate) fn hidden(&self) -> usize {
@@ -137,7 +127,7 @@ impl Engine {
     }
 
     pub(crate) fn most_scratch_bytes(&self) -> usize {
-        self.most_scratch.load(Ordering::Relaxed)
+        self.backend.most_scratch_bytes()
     }
 
     /// Computes the states of `rows` (token indices within a sequence, pushed by the first closure). What

@@ -134,7 +134,7 @@ impl TextEncoder {
         &self.facts
     }
 
-    /// Most bytes of memory for intermediate results that the end of a call has found so far, in both towers (see
+    /// Most bytes of memory for intermediate results that each tower had at once so far, added up (see
     /// [`crate::CrossEncoder::most_scratch_bytes`]).
     pub fn most_scratch_bytes(&self) -> usize {
         let of_items = if self.facts.shared { 0 } else { self.item.engine.most_scratch_bytes() };

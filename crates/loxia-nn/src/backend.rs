@@ -40,6 +40,12 @@ pub trait EncoderBackend: Send + Sync {
         0
     }
 
+    /// Most bytes of memory for intermediate results that there were at once so far, kept or freed since; with several
+    /// threads an estimate.
+    fn most_scratch_bytes(&self) -> usize {
+        0
+    }
+
     /// Frees what [`EncoderBackend::scratch_bytes`] counts.
     fn release_scratch(&self) {}
 }

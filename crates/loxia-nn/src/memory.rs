@@ -114,6 +114,9 @@ pub(crate) struct Pool<T> {
 
 struct Kept<T> {
     free: Vec<T>,
+    /// Loans that are out, and the most bytes that there were so far, lent and free.
+    lent: usize,
+    most: usize,
     /// Since the last look: loans, the most that one of them needed, and the fewest that were free meanwhile.
     loans: usize,
     needed: usize,
@@ -123,7 +126,7 @@ struct Kept<T> {
 impl<T: Scratch> Pool<T> {
     /// A pool that keeps at most `most_bytes`; what comes back beyond that is freed.
     pub(crate) fn new(most_bytes: usize) -> Self {
-        let kept = Kept { free: Vec::new(), loans: 0, needed: 0, idle: usize::MAX };
+        let kept = Kept { free: Vec::new(), lent: 0, most: 0, loans: 0, needed: 0, idle: usize::MAX };
         Pool { kept: Mutex::new(kept), most_bytes }
     }
 
@@ -133,13 +136,19 @@ impl<T: Scratch> Pool<T> {
             let mut kept = self.lock();
             let taken = kept.free.pop();
             kept.idle = kept.idle.min(kept.free.len());
+            kept.lent += 1;
             taken
         };
+        let lost = Lost(self);
         let mut scratch = taken.unwrap_or_default();
         let result = work(&mut scratch);
+        std::mem::forget(lost);
         let extent = scratch.extent();
         let mut kept = self.lock();
-        if kept.allocated() + extent.allocated <= self.most_bytes {
+        let with_this = kept.allocated() + extent.allocated;
+        kept.lent -= 1;
+        kept.most = kept.most.max(with_this + kept.lent * extent.used);
+        if with_this <= self.most_bytes {
             kept.free.push(scratch);
         }
         kept.needed = kept.needed.max(extent.used);
@@ -160,9 +169,24 @@ impl<T: Scratch> Pool<T> {
         self.lock().allocated()
     }
 
+    /// Most bytes that there were at once so far, lent and free, whatever became of them. Looked at when a loan comes back:
+    /// exact where one thread borrows; otherwise loans that are still out count as what this one used.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.lock().most
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Kept<T>> {
         // Scratch has no invariants that a panic could break.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A loan whose work panics: its memory is gone, and it is no longer out.
+struct Lost<'a, T: Scratch>(&'a Pool<T>);
+
+impl<T: Scratch> Drop for Lost<'_, T> {
+    fn drop(&mut self) {
+        self.0.lock().lent -= 1;
     }
 }
 
@@ -213,6 +237,43 @@ mod tests {
         pool.with(|one| one.0.sized(16).fill(1.0));
         pool.clear();
         assert_eq!(pool.bytes(), 0);
+    }
+
+    #[test]
+    fn the_pool_remembers_what_it_did_not_keep() {
+        let pool: Pool<One> = Pool::new(1024);
+        let line = |pool: &Pool<One>| pool.with(|one| one.0.sized(16).fill(1.0));
+        assert_eq!(pool.most_at_once(), 0);
+        line(&pool);
+        assert_eq!(pool.most_at_once(), 64);
+        // It outgrows the bound, and is freed at once.
+        pool.with(|one| one.0.sized(1600).fill(1.0));
+        line(&pool);
+        pool.clear();
+        assert_eq!((pool.bytes(), pool.most_at_once()), (0, 6400));
+    }
+
+    #[test]
+    fn loans_that_are_out_count_as_large_as_the_one_that_comes_back() {
+        let pool: Pool<One> = Pool::new(1 << 20);
+        pool.with(|one| {
+            one.0.sized(1600).fill(1.0);
+            pool.with(|other| other.0.sized(1600).fill(1.0));
+            assert_eq!(pool.most_at_once(), 2 * 6400);
+        });
+        assert_eq!(pool.most_at_once(), 2 * 6400);
+        // What is free meanwhile is counted as it is.
+        pool.with(|one| one.0.sized(16).fill(1.0));
+        assert_eq!(pool.most_at_once(), 2 * 6400);
+    }
+
+    #[test]
+    fn a_loan_that_is_lost_to_a_panic_is_out_no_more() {
+        let pool: Pool<One> = Pool::new(1 << 20);
+        let lost = std::panic::AssertUnwindSafe(|| pool.with(|_| panic!("in the middle of it")));
+        assert!(std::panic::catch_unwind(lost).is_err());
+        pool.with(|one| one.0.sized(16).fill(1.0));
+        assert_eq!(pool.most_at_once(), 64);
     }
 
     #[test]

@@ -259,6 +259,11 @@ impl EncoderBackend for CpuEncoder {
         self.batches.bytes() + self.blocks.bytes() + self.attention.bytes()
     }
 
+    fn most_scratch_bytes(&self) -> usize {
+        // A batch borrows while its blocks do, and they while their attention does.
+        self.batches.most_at_once() + self.blocks.most_at_once() + self.attention.most_at_once()
+    }
+
     fn release_scratch(&self) {
         self.batches.clear();
         self.blocks.clear();

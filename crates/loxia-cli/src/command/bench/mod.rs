@@ -73,7 +73,7 @@ pub(crate) fn tell_speed(
     summary.fact_as("share of peak", text, share);
 }
 
-/// Adds the memory for intermediate results that an encoder had at the end of its calls.
+/// Adds the most memory for intermediate results that an encoder had at once.
 fn tell_scratch(summary: &mut Summary, bytes: usize) {
     summary.fact_as("scratch memory", mebibytes(bytes as u64), bytes);
 }
