@@ -4,14 +4,17 @@
 //! use and on the neighbours. On a busy machine it comes out too low, as does everything else.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use loxia::model::Precision;
 use loxia::nn::Kernel;
 
-/// Seconds of one attempt; the best of several counts.
-const ATTEMPT: f64 = 0.03;
-const ATTEMPTS: usize = 5;
+/// The best of so many samples counts, one right after the other. They are short, so that on a machine with other work
+/// some are not disturbed.
+const SAMPLES: usize = 20;
+const SAMPLE: Duration = Duration::from_millis(3);
+/// Rounds between two looks at the clock: far more work than a look, far less than a sample.
+const ROUNDS: u64 = 2048;
 
 /// A measured peak.
 pub(super) struct Peak {
@@ -27,26 +30,20 @@ type Chains = fn(u64) -> f64;
 /// Measures the peak of the instructions that a kernel computes with, on the threads of the current pool.
 pub(super) fn measure(kernel: Kernel, precision: Precision) -> Peak {
     let (instructions, chains) = chains_of(kernel, precision != Precision::F32);
-    let rounds = rounds_for(chains, ATTEMPT);
-    let rates = (0..ATTEMPTS).map(|_| {
-        let started = Instant::now();
-        let operations: f64 = rayon::broadcast(|_| chains(rounds)).into_iter().sum();
-        operations / started.elapsed().as_secs_f64()
-    });
-    Peak { instructions, rate: rates.fold(0.0, f64::max) }
+    let started = Instant::now();
+    let of_threads = rayon::broadcast(|_| operations_of_samples(chains, started));
+    let together = (0..SAMPLES).map(|sample| of_threads.iter().map(|of_one| of_one[sample]).sum());
+    Peak { instructions, rate: together.fold(0.0, f64::max) / SAMPLE.as_secs_f64() }
 }
 
-/// Rounds that take about so many seconds.
-fn rounds_for(chains: Chains, seconds: f64) -> u64 {
-    let mut rounds = 1024;
+/// The operations that this thread does in each sample.
+fn operations_of_samples(chains: Chains, started: Instant) -> [f64; SAMPLES] {
+    let mut operations = [0.0; SAMPLES];
     loop {
-        let started = Instant::now();
-        chains(rounds);
-        let took = started.elapsed().as_secs_f64();
-        if took > seconds / 8.0 {
-            return (rounds as f64 * seconds / took) as u64 + 1;
-        }
-        rounds *= 2;
+        let done = chains(ROUNDS);
+        let sample = (started.elapsed().as_nanos() / SAMPLE.as_nanos()) as usize;
+        let Some(of_sample) = operations.get_mut(sample) else { return operations };
+        *of_sample += done;
     }
 }
 
@@ -226,6 +223,14 @@ mod tests {
                 assert!(chains(10) >= 960.0, "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_peak_is_measured_in_samples() {
+        let started = Instant::now();
+        let peak = measure(Kernel::Portable, Precision::F32);
+        assert!(peak.rate > 0.0);
+        assert!(started.elapsed() >= SAMPLE * SAMPLES as u32);
     }
 
     #[cfg(target_arch = "x86_64")]
