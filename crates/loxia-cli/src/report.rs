@@ -11,7 +11,8 @@ use crate::output::{print_line, tell};
 /// Facts in the order they are told.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    facts: Vec<(&'static str, String, Value)>,
+    /// Name, text for people, value for machines.
+    facts: Vec<(&'static str, String, Option<Value>)>,
     skipped: Vec<String>,
     skipped_count: u64,
 }
@@ -31,7 +32,7 @@ impl Summary {
             },
             other => other.to_string(),
         };
-        self.facts.push((name, text, value));
+        self.facts.push((name, text, Some(value)));
         self
     }
 
@@ -42,7 +43,13 @@ impl Summary {
         text: impl Into<String>,
         value: impl Into<Value>,
     ) -> &mut Self {
-        self.facts.push((name, text.into(), value.into()));
+        self.facts.push((name, text.into(), Some(value.into())));
+        self
+    }
+
+    /// Adds a line for people only: machines are told its parts by themselves.
+    pub(crate) fn line(&mut self, name: &'static str, text: impl Into<String>) -> &mut Self {
+        self.facts.push((name, text.into(), None));
         self
     }
 
@@ -61,7 +68,7 @@ impl Summary {
 
     /// The number told under a name.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
-        self.facts.iter().find(|fact| fact.0 == name).and_then(|fact| fact.2.as_f64())
+        self.facts.iter().find(|fact| fact.0 == name).and_then(|fact| fact.2.as_ref()?.as_f64())
     }
 
     /// Counts an input that was left out, and names the first few.
@@ -124,8 +131,9 @@ impl Summary {
     }
 
     fn json(&self) -> Map<String, Value> {
+        let valued = self.facts.iter().filter_map(|(name, _, value)| Some((name, value.clone()?)));
         let mut map: Map<String, Value> =
-            self.facts.iter().map(|(name, _, value)| (name.replace(' ', "_"), value.clone())).collect();
+            valued.map(|(name, value)| (name.replace(' ', "_"), value)).collect();
         map.insert("skipped".into(), self.skipped_count.into());
         if self.skipped_count > 0 {
             map.insert("skipped_inputs".into(), self.skipped.clone().into());
@@ -179,5 +187,14 @@ mod tests {
         assert_eq!(three_digits(0.1234), "0.12");
         assert_eq!(duration(Duration::from_secs(3720)), "1 h 02 min");
         assert_eq!(duration(Duration::from_millis(4213)), "4.21 s");
+    }
+
+    #[test]
+    fn people_read_one_line_and_machines_its_parts() {
+        let mut summary = Summary::default();
+        summary.line("computed in", "int8, amx kernel").fact_as("kernel", "", "amx");
+        assert_eq!(summary.lines().collect::<Vec<_>>(), ["computed in  int8, amx kernel"]);
+        let keys: Vec<String> = summary.json().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["kernel", "skipped"]);
     }
 }

@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
+use loxia::nn::Kernel;
 use serde_json::Value;
 
 use crate::program::{asset, beir, dual, model, npy, run, succeed};
+
+/// What the program computes with here.
+fn kernel() -> &'static str {
+    Kernel::detect().unwrap().name()
+}
 
 /// So many texts, one a line.
 fn texts(directory: &Path, count: usize) -> String {
@@ -70,6 +76,24 @@ fn the_loss_is_small_but_there() {
         let worst: Vec<f64> =
             loss["worst"].as_array().unwrap().iter().map(|text| number(&text["value"])).collect();
         assert!(worst.len() == 5 && worst.is_sorted(), "{loss}");
+    }
+}
+
+#[test]
+fn summaries_name_precision_and_kernel() {
+    let scratch = tempfile::tempdir().unwrap();
+    let data = beir(scratch.path(), 4).display().to_string();
+    let output = scratch.path().join("out").display().to_string();
+    let (model, dual) = (model(), dual());
+    for command in [&["score", "--model", &model][..], &["embed", "--model", &dual, "--side", "item"]] {
+        let common = ["--data", &data, "--output", &output, "--overwrite"];
+        let told = succeed(&[command, &common, &["--precision", "int8"]].concat());
+        assert!(told.stderr.contains(&format!("int8, {} kernel", kernel())), "{}", told.stderr);
+        let facts = succeed(&[command, &common, &["--json"]].concat()).json();
+        assert_eq!((&facts["precision"], &facts["kernel"]), (&Value::from("f32"), &Value::from(kernel())));
+        assert!(facts.get("computed_in").is_none(), "{facts}");
+        // Too short a run to say.
+        assert!(facts["peak_GFLOP_a_second"].is_null() && facts["share_of_peak"].is_null(), "{facts}");
     }
 }
 

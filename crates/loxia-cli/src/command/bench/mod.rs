@@ -39,9 +39,9 @@ pub(crate) fn run(command: BenchCommand, context: &Context) -> Result<Outcome> {
 /// Work this short says nothing about a machine, and measuring the peak would take as long.
 const TOO_SHORT: Duration = Duration::from_secs(1);
 
-/// Adds to a summary the memory that an encoder took for intermediate results; and, where the count of tokens is
-/// told, tokens a second and how much of the machine's peak the useful operations of this process since there had been
-/// `operations_before` were.
+/// Adds to a summary in which precision and by which kernel a model computed, and the memory that it took for intermediate
+/// results; and, where the count of tokens is told, tokens a second, the machine's peak, and how much of it the useful
+/// operations of this process since there had been `operations_before` were.
 pub(crate) fn tell_speed(
     summary: &mut Summary,
     precision: Option<Precision>,
@@ -49,28 +49,39 @@ pub(crate) fn tell_speed(
     took: Duration,
     operations_before: u64,
 ) {
+    let (kernel, precision) = (Kernel::detect().ok(), precision.unwrap_or(Precision::F32));
+    if let Some(kernel) = kernel {
+        summary
+            .line("computed in", format!("{precision}, {kernel} kernel"))
+            .fact_as("precision", "", precision.name())
+            .fact_as("kernel", "", kernel.name());
+    }
     tell_scratch(summary, scratch_bytes);
     let seconds = took.as_secs_f64();
     let tokens = summary.number("tokens").unwrap_or(0.0);
     let rate = if seconds > 0.0 { tokens / seconds } else { 0.0 };
     let text = if tokens > 0.0 { three_digits(rate) } else { String::new() };
     summary.fact_as("tokens a second", text, rate);
-    let kernel = match Kernel::detect() {
-        Ok(kernel) if took >= TOO_SHORT && tokens > 0.0 => kernel,
-        _ => {
-            summary.fact_as("share of peak", "", serde_json::Value::Null);
-            return;
-        }
-    };
-    let peak = peak::measure(kernel, precision.unwrap_or(Precision::F32));
-    let share = operations_done().saturating_sub(operations_before) as f64 / seconds / peak.rate;
-    let text = format!(
-        "{} % of {} GFLOP/s ({})",
-        three_digits(100.0 * share),
-        three_digits(peak.rate / 1e9),
-        peak.instructions
+    let peak = kernel
+        .filter(|_| took >= TOO_SHORT && tokens > 0.0)
+        .map(|kernel| peak::measure(kernel, precision))
+        .filter(|peak| peak.rate > 0.0);
+    let share = peak
+        .as_ref()
+        .map(|peak| operations_done().saturating_sub(operations_before) as f64 / seconds / peak.rate);
+    let text = peak.as_ref().zip(share).map(|(peak, share)| {
+        format!(
+            "{} % of {} GFLOP/s ({})",
+            three_digits(100.0 * share),
+            three_digits(peak.rate / 1e9),
+            peak.instructions
+        )
+    });
+    summary.fact_as("share of peak", text.unwrap_or_default(), share).fact_as(
+        "peak GFLOP a second",
+        "",
+        peak.map(|peak| peak.rate / 1e9),
     );
-    summary.fact_as("share of peak", text, share);
 }
 
 /// Adds the most memory for intermediate results that an encoder had at once.
