@@ -162,6 +162,16 @@ fn unfinished_work_of_another_model_or_range_is_refused_with_both_values() {
     run(&arguments).fails_with(1, &["scores.partial exists", "--resume"]);
     arguments.extend(["--resume", "--max-item", "32"].map(String::from));
     run(&arguments).fails_with(4, &["model", "expected", "--overwrite"]);
+    // The same model in another precision is another one; the message says so.
+    arguments.truncate(arguments.len() - 2);
+    arguments.extend(["--precision", "int8"].map(String::from));
+    run(&arguments).fails_with(4, &["another model, or with another --precision or kernel", "--overwrite"]);
+    // Other digests have nothing to do with it.
+    arguments.truncate(arguments.len() - 2);
+    arguments.extend(["--items-as-queries", "text"].map(String::from));
+    let said = run(&arguments);
+    said.fails_with(4, &["--overwrite"]);
+    assert!(!said.stderr.contains("--precision or kernel"), "{}", said.stderr);
 }
 
 #[test]

@@ -111,12 +111,7 @@ impl Manifest {
         if found == expected {
             return Ok(());
         }
-        // What computes a model's numbers is part of its digest.
-        let or = if matches!(name, "model" | "dual") {
-            ", or with another --precision or kernel (`loxia doctor`, LOXIA_KERNEL)"
-        } else {
-            ""
-        };
+        let or = or_computed_otherwise(name);
         Err(mismatch(
             &directory.join(MANIFEST_FILE),
             &format!("digest of {name}"),
@@ -124,6 +119,15 @@ impl Manifest {
             expected,
             &format!("it was made from another {name}{or}: use that one, or make the artefact again"),
         ))
+    }
+}
+
+/// Why the digest of a model may be another one although the model is the same: what computes its numbers is part of it.
+pub(crate) fn or_computed_otherwise(name: &str) -> &'static str {
+    if matches!(name, "model" | "dual") {
+        ", or with another --precision or kernel (`loxia doctor`, LOXIA_KERNEL)"
+    } else {
+        ""
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{TileGrid, TileShape};
-use crate::artefact::{ArtefactKind, MANIFEST_FILE, Manifest, digest_ids, mismatch};
+use crate::artefact::{ArtefactKind, MANIFEST_FILE, Manifest, digest_ids, mismatch, or_computed_otherwise};
 use crate::{Error, IdTable, Result};
 
 /// Kind and format version of matrix directories.
@@ -145,7 +145,12 @@ impl<'a> MatrixSpec<'a> {
             let text = |manifest: &BTreeMap<String, String>| {
                 manifest.get(name).cloned().unwrap_or_else(|| "missing".to_owned())
             };
-            differs(&format!("digest of {name}"), text(&found.digests), text(&expected.digests))?;
+            let (found, expected) = (text(&found.digests), text(&expected.digests));
+            if found != expected {
+                let or = or_computed_otherwise(name);
+                let advice = format!("it was begun with another {name}{or}: {ADVICE}");
+                return Err(mismatch(&path, &format!("digest of {name}"), found, expected, &advice));
+            }
         }
         Ok(found)
     }
