@@ -5,7 +5,7 @@ use std::path::Path;
 use loxia::nn::Kernel;
 use serde_json::Value;
 
-use crate::program::{asset, beir, dual, model, npy, run, succeed};
+use crate::program::{Said, asset, beir, dual, loxia, model, npy, run, succeed};
 
 /// What the program computes with here.
 fn kernel() -> &'static str {
@@ -95,6 +95,29 @@ fn summaries_name_precision_and_kernel() {
         // Too short a run to say.
         assert!(facts["peak_GFLOP_a_second"].is_null() && facts["share_of_peak"].is_null(), "{facts}");
     }
+}
+
+#[test]
+fn a_model_is_not_converted_to_a_precision() {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = scratch.path().join("out").display().to_string();
+    let model = model();
+    let arguments = ["model", "convert", "--input", &model, "--output", &output];
+    for precision in ["int8", "f32"] {
+        run(&[&arguments[..], &["--precision", precision]].concat())
+            .fails_with(2, &["--precision has no effect here", "--weights int8"]);
+    }
+    // In the environment it is meant for other commands too.
+    let with_environment = |arguments: &[&str]| {
+        Said::of(loxia().env("LOXIA_PRECISION", "int8").args(arguments).output().unwrap())
+    };
+    let said = with_environment(&arguments);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let checkpoint = scratch.path().join("old.ckpt");
+    std::fs::write(&checkpoint, "nothing").unwrap();
+    let (checkpoint, other) = (checkpoint.display().to_string(), format!("{output}-2"));
+    with_environment(&["model", "convert", "--input", &checkpoint, "--base", &model, "--output", &other])
+        .fails_with(1, &["old.ckpt"]);
 }
 
 #[test]

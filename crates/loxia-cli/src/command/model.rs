@@ -14,6 +14,7 @@ use crate::exit::{Outcome, usage};
 use crate::flags::{ModelFlags, OutputFlags};
 use crate::output::print_line;
 use crate::report::{Summary, grouped};
+use crate::typed::Typed;
 
 /// Look into, convert and check models.
 #[derive(Debug, Subcommand)]
@@ -46,6 +47,8 @@ pub(crate) struct InspectFlags {
   loxia model convert --input MODEL_DIR --variant emb --layout anncur --max-query 64 --output NEW_DIR
   loxia model convert --input MODEL_DIR --weights int8 --output SMALL_DIR")]
 pub(crate) struct ConvertFlags {
+    #[command(flatten)]
+    typed: Typed,
     /// Checkpoint file or model directory
     #[arg(long, value_name = "PATH")]
     input: PathBuf,
@@ -186,6 +189,9 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
     if flags.output.is_stdout() {
         return usage("a model is a directory; it cannot go to stdout");
     }
+    flags
+        .typed
+        .refuse(&["precision"], "it is about computing; use --weights int8 to keep weights in 8 bits")?;
     let save = SaveOptions { weights: flags.weights, existing: flags.output.existing() };
     let mut summary = Summary::default();
     if flags.input.is_dir() && has_safetensors(&flags.input) {
@@ -215,7 +221,7 @@ fn convert(flags: ConvertFlags, context: &Context) -> Result<Outcome> {
         if towers && !flags.input.exists() {
             return usage("two towers are two models: convert each by itself");
         }
-        if let Some(name) = flags.model_flags.given().first() {
+        if let Some(name) = flags.model_flags.given().into_iter().find(|name| flags.typed.has(name)) {
             return usage(format!(
                 "--{name} cannot change what a checkpoint was trained with; convert it first, then convert the result"
             ));
