@@ -75,6 +75,15 @@ impl RankedOutput {
         self.form == Form::Table
     }
 
+    /// Refuses a list whose ids cannot be written, before any work is done for it.
+    pub(crate) fn check_ids<'i>(&self, query: &str, items: impl Iterator<Item = &'i str>) -> Result<()> {
+        if self.form == Form::Trec {
+            let entries: Vec<RunEntry> = items.map(|id| RunEntry { item: id.into(), score: 0.0 }).collect();
+            TrecRunWriter::new(std::io::sink(), &self.tag, ' ')?.write(&query.into(), &entries)?;
+        }
+        Ok(())
+    }
+
     /// Writes what `fill` sends to its sink; a file appears whole or not at all.
     pub(crate) fn write(&self, fill: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
         write_text_to(&self.path, self.existing, |output| self.send(output, fill))

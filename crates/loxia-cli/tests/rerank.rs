@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde_json::json;
+
 use crate::program::{beir, model, run, run_with_input, succeed};
 
 /// (query, item, rank, score) of a TREC run.
@@ -185,4 +187,20 @@ fn a_run_without_texts_asks_for_the_data_set() {
     std::fs::write(&file, "q1 Q0 d1 1 2 x\n").unwrap();
     run(&["rerank", "--model", &model(), "--run", &file.display().to_string()])
         .fails_with(2, &["lacks texts of queries", "--data"]);
+}
+
+#[test]
+fn ids_that_a_trec_run_cannot_hold_are_refused_before_a_model_is_opened() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    let lines = [("q", "d1"), ("q", "d 2")].map(|(query, item)| {
+        json!({ "qid": query, "query": "to move", "docno": item, "text": "to walk" }).to_string()
+    });
+    std::fs::write(path("run.jsonl"), lines.join("\n")).unwrap();
+    let rerank = |model: &str, output: &str| {
+        run(&["rerank", "--model", model, "--run", &path("run.jsonl"), "--output", &path(output)])
+    };
+    rerank("/nowhere", "out.trec").fails_with(1, &["cannot write the item id \"d 2\"", "JSON lines"]);
+    // JSON holds any id.
+    assert_eq!(rerank(&model(), "out.jsonl").code, 0);
 }

@@ -94,6 +94,10 @@ pub(crate) fn run(flags: RerankFlags, context: &Context) -> Result<Outcome> {
         (None, None) => unreachable!("refused above"),
     };
     let lists = candidates.lists(flags.depth, &mut summary)?;
+    for CandidateList { query, items } in &lists {
+        let items = items.iter().map(|&item| candidates.items.id(item));
+        output.check_ids(candidates.queries.id(*query), items)?;
+    }
     let model = Arc::new(flags.model_flags.cross_encoder(&flags.model, context)?);
     let scorer = flags.kept_scores.around(model.clone(), &mut summary)?;
     let total = lists.iter().map(|list| list.items.len() as u64).sum();
