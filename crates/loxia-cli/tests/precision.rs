@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loxia::nn::Kernel;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Said, asset, beir, dual, loxia, model, npy, run, succeed};
 
@@ -42,11 +42,16 @@ fn the_loss_is_told_to_people() {
     let told = |model: &str| {
         succeed(&["model", "check", "--precision", "int8", "--model", model, "--texts", &texts]).stdout
     };
-    let parts =
-        ["int8 against f32, 40 texts, 40 of them as queries", "Spearman in a query", "overlap of top 10"];
+    let kernel = format!("int8, {} kernel", kernel());
+    let parts = [
+        &kernel,
+        "int8 against f32, 40 texts, 40 of them as queries",
+        "Spearman in a query",
+        "overlap of top 10",
+    ];
     for (model, own) in [
         (dual(), &["cosine of queries", "cosine of items", "worst texts (cosine)"][..]),
-        (model(), &["score difference", "worst texts (Spearman)", "as query"]),
+        (model(), &["score difference", "standard deviation", "worst texts (Spearman)", "as query"]),
     ] {
         let told = told(&model);
         for part in parts.iter().chain(own) {
@@ -69,14 +74,33 @@ fn the_loss_is_small_but_there() {
     let of_scores = loss(&model(), &texts, &[]);
     assert!(number(&of_scores["score_difference"]["mean"]) > 0.0, "{of_scores}");
     assert!(of_scores["cosine"].is_null());
+    assert!(number(&of_scores["score_deviation"]) > number(&of_scores["score_difference"]["mean"]));
     for loss in [&of_vectors, &of_scores] {
         assert_eq!((&loss["precision"], &loss["texts"]), (&Value::from("int8"), &Value::from(40)));
+        assert_eq!(loss["kernel"], kernel());
         assert!((0.9..1.0).contains(&number(&loss["spearman"]["mean"])), "{loss}");
         assert!((0.5..=1.0).contains(&number(&loss["top_overlap"]["mean"])), "{loss}");
         let worst: Vec<f64> =
             loss["worst"].as_array().unwrap().iter().map(|text| number(&text["value"])).collect();
         assert!(worst.len() == 5 && worst.is_sorted(), "{loss}");
     }
+}
+
+#[test]
+fn texts_left_out_and_cut_are_counted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = texts(scratch.path(), 20);
+    let long = "move ".repeat(400);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{whole}\n\n  \n{long}\n")).unwrap();
+    let (of_vectors, of_scores) = (loss(&dual(), &path, &[]), loss(&model(), &path, &[]));
+    for loss in [&of_vectors, &of_scores] {
+        assert_eq!((&loss["texts"], &loss["blank_lines"]), (&Value::from(21), &Value::from(2)));
+    }
+    assert_eq!(of_vectors["truncated_texts"], json!({ "queries": 1, "items": 1 }));
+    assert!(number(&of_scores["truncated_pairs"]) >= 20.0, "{of_scores}");
+    let told = succeed(&["model", "check", "--precision", "int8", "--model", &dual(), "--texts", &path]);
+    assert!(told.stdout.contains("blank lines left out") && told.stdout.contains("truncated as items"));
 }
 
 #[test]
@@ -152,6 +176,7 @@ fn few_texts_make_a_shorter_top_and_too_few_are_refused() {
     };
     check("int8").fails_with(1, &["10 texts", "at least 11"]);
     check("f32").fails_with(2, &["--precision int8"]);
+    assert!(succeed(&["model", "check", "--help"]).stdout.contains("at least 11"));
 }
 
 /// Asserts that numbers are near the exact ones, and not just them.

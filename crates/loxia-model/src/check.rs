@@ -1,4 +1,4 @@
-//! Whether a model can be trusted: every part opened, every weight looked at, one pair scored.
+//! Whether a model can be trusted: every part opened, every weight looked at, one pair scored, and what computed it.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::cross_encoder::{CrossEncoder, CrossEncoderParts};
 use crate::dual_plan::DualPlan;
+use crate::engine::Machine;
 use crate::error::{Error, Result};
 use crate::families::ModelConfig;
 use crate::inspect::{holds_codes, single_directory};
@@ -41,7 +42,8 @@ pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>>
             if !weights.ok {
                 return Ok(vec![weights]);
             }
-            return Ok(vec![weights, check_pair(&CrossEncoder::open(spec, options)?)]);
+            let model = CrossEncoder::open(spec, options)?;
+            return Ok(vec![weights, computed_in(model.machine()), check_pair(&model)]);
         }
     }
     let plan = DualPlan::resolve(spec, options)?;
@@ -58,7 +60,8 @@ pub fn check(spec: &ModelSpec, options: &ModelOptions) -> Result<Vec<CheckLine>>
         }
     }
     if lines.iter().all(|line| line.ok) {
-        lines.push(check_vectors(&TextEncoder::open(spec, options)?));
+        let model = TextEncoder::open(spec, options)?;
+        lines.extend([computed_in(model.machine()), check_vectors(&model)]);
     }
     Ok(lines)
 }
@@ -81,6 +84,12 @@ fn check_weights(what: &str, directory: &Path, config: &ModelConfig, top: Top) -
         format!("not finite: {}", bad.join(", "))
     };
     Ok(CheckLine { what: what.into(), ok: bad.is_empty(), found })
+}
+
+/// What the numbers after it, and what int8 loses, depend on.
+fn computed_in(machine: &Machine) -> CheckLine {
+    let found = format!("{}, {} kernel", machine.precision, machine.kernel);
+    CheckLine { what: "computed in".into(), found, ok: true }
 }
 
 fn texts() -> (Query, Item) {

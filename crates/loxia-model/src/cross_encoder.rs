@@ -156,6 +156,10 @@ impl CrossEncoder {
         self.engine.most_scratch_bytes()
     }
 
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// The layout, bound to the model's tokenizer.
     pub fn layout(&self) -> &BoundLayout {
         &self.layout

@@ -141,6 +141,10 @@ impl TextEncoder {
         self.query.engine.most_scratch_bytes() + of_items
     }
 
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// Name and digest, as recorded in artefacts.
     pub fn info(&self) -> Result<ScorerInfo> {
         Ok(ScorerInfo { name: self.name.clone(), digest: self.digest.hex()?.to_owned() })

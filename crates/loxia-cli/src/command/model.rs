@@ -68,7 +68,8 @@ pub(crate) struct ConvertFlags {
 /// Check a model: tensors, shapes, values, tokenizer against vocabulary, and a score of its own.
 ///
 /// With --precision int8 --texts FILE it also measures what that precision costs on your texts: how near
-/// vectors or scores stay to f32, and whether rankings stay the same.
+/// vectors or scores stay to f32, and whether rankings stay the same. It takes at least 11 texts; some hundred say
+/// more. The loss depends on the kernel (`loxia doctor`), which is told with it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loxia model check --model MODEL_DIR
@@ -77,7 +78,7 @@ pub(crate) struct CheckFlags {
     /// A directory, QUERY_DIR,ITEM_DIR, or hf:owner/name[@revision]
     #[arg(long, value_name = "DIR")]
     model: String,
-    /// Texts, one a line (also .gz), to measure the loss of --precision on
+    /// Texts, one a line (also .gz), at least 11, to measure the loss of --precision on
     #[arg(long, value_name = "FILE")]
     texts: Option<PathBuf>,
     #[command(flatten)]

@@ -12,11 +12,13 @@ use loxia::eval::spearman;
 use loxia::model::{
     CrossEncoder, EncoderSummary, ModelOptions, ModelSpec, Precision, Similarity, TextEncoder, Variant,
 };
+use loxia::nn::Kernel;
 use loxia::search::linalg::Dense;
 use loxia::search::normalise_rows;
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::report::grouped;
 
 /// Texts taken as queries, spread over the file.
 const QUERIES: usize = 50;
@@ -24,7 +26,7 @@ const QUERIES: usize = 50;
 const PAIRED: usize = 100;
 /// Deepest top of the overlap. With few texts it is half of them: a top of all could not lose one.
 const TOP: usize = 10;
-/// Fewest texts that say anything.
+/// Fewest texts that say anything; the help of `--texts` says so too.
 const FEWEST: usize = 11;
 /// Worst texts that are named.
 const WORST: usize = 5;
@@ -34,16 +36,29 @@ const WORST: usize = 5;
 pub(crate) struct PrecisionLoss {
     /// The precision compared with f32.
     precision: Precision,
+    /// What computed, which the loss depends on.
+    kernel: &'static str,
     /// The f32 weights were restored from 8 bits: what quantising lost is lost to both.
     restored: bool,
     texts: usize,
     queries: usize,
+    /// Lines without a text, which were left out.
+    blank_lines: usize,
+    /// Texts that were cut to fit, by the side that a tower encodes, for dual encoders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated_texts: Option<Counts>,
+    /// Pairs that were, for cross-encoders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated_pairs: Option<u64>,
     /// Mean and smallest cosine between the two vectors of a text, for dual encoders.
     #[serde(skip_serializing_if = "Option::is_none")]
     cosine: Option<Cosines>,
     /// Mean and largest difference of a pair's two scores, for cross-encoders.
     #[serde(skip_serializing_if = "Option::is_none")]
     score_difference: Option<Spread>,
+    /// Standard deviation of the f32 scores, to compare the difference with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score_deviation: Option<f64>,
     /// Rank correlation of a query's scores.
     spearman: Spread,
     /// How many make a query's top.
@@ -58,6 +73,13 @@ pub(crate) struct PrecisionLoss {
 struct Cosines {
     queries: Spread,
     items: Spread,
+}
+
+/// Counts by the side that a tower encodes.
+#[derive(Debug, Serialize)]
+struct Counts {
+    queries: u64,
+    items: u64,
 }
 
 /// A mean and the worst of the values behind it.
@@ -116,9 +138,14 @@ pub(crate) fn measure(
         _ => return crate::exit::usage("--texts measures a precision other than f32: add --precision int8"),
     };
     let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut blank_lines = 0;
     let mut reader = LineReader::open(file, &Limits::default())?;
-    while let Some(line) = reader.next_filled()? {
-        lines.push((line.number() as usize, line.text().to_owned()));
+    while let Some(line) = reader.next_line()? {
+        if line.is_blank() {
+            blank_lines += 1;
+        } else {
+            lines.push((line.number() as usize, line.text().to_owned()));
+        }
     }
     if lines.len() < FEWEST {
         bail!("{}: {} texts; at least {FEWEST} are needed, one a line", file.display(), lines.len());
@@ -131,6 +158,7 @@ pub(crate) fn measure(
     let work = Work { spec, lines: &lines, queries: &queries, context };
     let (mut loss, values) = if dual { work.dual(&exact, options)? } else { work.cross(&exact, options)? };
     loss.precision = precision;
+    loss.blank_lines = blank_lines;
     let towers = [Some(&model.encoder), model.item_encoder.as_ref()];
     loss.restored = towers.into_iter().flatten().any(EncoderSummary::is_quantised);
     loss.worst = worst(&lines, values);
@@ -175,7 +203,7 @@ impl Work<'_> {
         let queries: Vec<Query> =
             self.queries.iter().map(|&place| text(place)).map(|(id, text)| Query::plain(id, text)).collect();
         let bar = self.context.bar(2 * (items.len() + queries.len()) as u64, "texts");
-        let encode = |options: &ModelOptions| -> Result<[Dense; 2]> {
+        let encode = |options: &ModelOptions| -> Result<([Dense; 2], Counts)> {
             let model = TextEncoder::open(self.spec, options)?;
             let of_queries = model.encode_queries(&queries, &bar, &self.context.cancel)?;
             let of_items = model.encode_items(&items, &bar, &self.context.cancel)?;
@@ -186,9 +214,12 @@ impl Work<'_> {
                 }
                 Ok(vectors)
             };
-            Ok([comparable(of_queries.vectors)?, comparable(of_items.vectors)?])
+            let truncated = Counts { queries: of_queries.truncated, items: of_items.truncated };
+            Ok(([comparable(of_queries.vectors)?, comparable(of_items.vectors)?], truncated))
         };
-        let ([exact_queries, exact_items], [other_queries, other_items]) = (encode(exact)?, encode(other)?);
+        // Both precisions cut the same texts.
+        let ([exact_queries, exact_items], truncated) = encode(exact)?;
+        let ([other_queries, other_items], _) = encode(other)?;
         bar.finish();
         let scores = |queries: &Dense, items: &Dense, query: usize| -> Vec<f64> {
             let others = (0..items.rows()).filter(|&place| place != self.queries[query]);
@@ -200,7 +231,8 @@ impl Work<'_> {
                 &scores(&other_queries, &other_items, query),
             )
         });
-        let mut loss = self.loss(compared.collect(), self.lines.len() - 1);
+        let mut loss = self.loss(compared.collect(), self.lines.len() - 1)?;
+        loss.truncated_texts = Some(truncated);
         let cosines = |exact: &Dense, other: &Dense| -> Vec<f64> {
             (0..exact.rows()).map(|row| cosine(exact.row(row), other.row(row))).collect()
         };
@@ -228,13 +260,13 @@ impl Work<'_> {
             .flat_map(|&query| (0..partners).map(move |index| (query as u32, partner(query, index) as u32)))
             .collect();
         let bar = self.context.bar(2 * pairs.len() as u64, "pairs");
-        let score = |options: &ModelOptions| -> Result<Vec<f64>> {
+        let score = |options: &ModelOptions| -> Result<(Vec<f64>, u64)> {
             let model = CrossEncoder::open(self.spec, options)?;
             let mut scores = vec![0.0; pairs.len()];
-            model.score(&queries, &items, &pairs, &mut scores, &bar, &self.context.cancel)?;
-            Ok(scores.into_iter().map(f64::from).collect())
+            let cost = model.score(&queries, &items, &pairs, &mut scores, &bar, &self.context.cancel)?;
+            Ok((scores.into_iter().map(f64::from).collect(), cost.truncated))
         };
-        let (exact, other) = (score(exact)?, score(other)?);
+        let ((exact, truncated), (other, _)) = (score(exact)?, score(other)?);
         bar.finish();
         let compared: Vec<Compared> = exact
             .chunks_exact(partners)
@@ -242,11 +274,13 @@ impl Work<'_> {
             .map(|(a, b)| compare(a, b))
             .collect();
         let correlations: Vec<f64> = compared.iter().map(|compared| compared.spearman).collect();
-        let mut loss = self.loss(compared, partners);
+        let mut loss = self.loss(compared, partners)?;
+        loss.truncated_pairs = Some(truncated);
         let differences: Vec<f64> = exact.iter().zip(&other).map(|(a, b)| (a - b).abs()).collect();
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
         let worst = differences.iter().copied().fold(0.0, f64::max);
         loss.score_difference = Some(Spread { mean, worst });
+        loss.score_deviation = Some(deviation(&exact));
         Ok((loss, self.as_queries(&correlations).collect()))
     }
 
@@ -256,20 +290,25 @@ impl Work<'_> {
         self.queries.iter().zip(values).map(of_query)
     }
 
-    fn loss(&self, compared: Vec<Compared>, partners: usize) -> PrecisionLoss {
+    fn loss(&self, compared: Vec<Compared>, partners: usize) -> Result<PrecisionLoss> {
         let of = |value: fn(&Compared) -> f64| Spread::of(&compared.iter().map(value).collect::<Vec<f64>>());
-        PrecisionLoss {
+        Ok(PrecisionLoss {
             precision: Precision::F32,
+            kernel: Kernel::detect()?.name(),
             restored: false,
             texts: self.lines.len(),
             queries: compared.len(),
+            blank_lines: 0,
+            truncated_texts: None,
+            truncated_pairs: None,
             cosine: None,
             score_difference: None,
+            score_deviation: None,
             spearman: of(|compared| compared.spearman),
             top: depth(partners),
             top_overlap: of(|compared| compared.overlap),
             worst: Vec::new(),
-        }
+        })
     }
 }
 
@@ -299,6 +338,13 @@ fn compare(exact: &[f64], other: &[f64]) -> Compared {
     Compared { spearman, overlap: shared as f64 / of_exact.len().max(1) as f64 }
 }
 
+/// Standard deviation.
+fn deviation(values: &[f64]) -> f64 {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
+}
+
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
@@ -318,18 +364,32 @@ impl PrecisionLoss {
             self.texts,
             self.queries
         )];
-        let mut line = |what: &str, spread: &Spread| {
-            lines.push(format!("  {what:<24} {:>9.5}   worst {:>9.5}", spread.mean, spread.worst));
+        let truncated = self.truncated_texts.as_ref();
+        for (what, count) in [
+            ("blank lines left out", self.blank_lines as u64),
+            ("truncated as queries", truncated.map_or(0, |truncated| truncated.queries)),
+            ("truncated as items", truncated.map_or(0, |truncated| truncated.items)),
+            ("truncated pairs", self.truncated_pairs.unwrap_or(0)),
+        ] {
+            if count > 0 {
+                lines.push(format!("  {what:<24} {:>9}", grouped(count)));
+            }
+        }
+        let line = |what: &str, spread: &Spread| {
+            format!("  {what:<24} {:>9.5}   worst {:>9.5}", spread.mean, spread.worst)
         };
         if let Some(cosine) = &self.cosine {
-            line("cosine of queries", &cosine.queries);
-            line("cosine of items", &cosine.items);
+            lines.push(line("cosine of queries", &cosine.queries));
+            lines.push(line("cosine of items", &cosine.items));
         }
         if let Some(difference) = &self.score_difference {
-            line("score difference", difference);
+            lines.push(line("score difference", difference));
         }
-        line("Spearman in a query", &self.spearman);
-        line(&format!("overlap of top {}", self.top), &self.top_overlap);
+        if let Some(deviation) = self.score_deviation {
+            lines.push(format!("  {:<24} {deviation:>9.5}   standard deviation", "f32 scores"));
+        }
+        lines.push(line("Spearman in a query", &self.spearman));
+        lines.push(line(&format!("overlap of top {}", self.top), &self.top_overlap));
         let measure = if self.cosine.is_some() { "cosine" } else { "Spearman" };
         lines.push(format!("  worst texts ({measure})"));
         for worst in &self.worst {
