@@ -31,7 +31,7 @@ def run(loxia, *flags):
 
 
 def main():
-    (loxia,) = sys.argv[1:]
+    loxia = os.path.abspath(*sys.argv[1:])
     good = True
 
     def hold(what, value, least):
