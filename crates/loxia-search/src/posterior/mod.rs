@@ -90,11 +90,6 @@ pub struct PosteriorSettings {
     /// How far a query's own weights of the prior's terms may stray, as a share of the variance among
     /// anchors; 0 holds every query to the weights of all.
     pub query_effects: f64,
-    /// How much the dual encoder's score counts beside the mean where items are chosen, both standardised over the
-    /// shortlist; twice as much once 500 pairs are paid for. 0 follows the mean alone, as indexes do that were
-    /// made before there was this.
-    #[serde(default)]
-    pub dual_regard: f64,
 }
 
 impl Default for PosteriorSettings {
@@ -113,7 +108,6 @@ impl Default for PosteriorSettings {
             top_count: 500,
             shortlist: 3000,
             query_effects: 0.5,
-            dual_regard: 0.1,
         }
     }
 }
@@ -133,12 +127,7 @@ impl PosteriorSettings {
                 return Err(Error::Setting { name, value: value.to_string(), allowed: "finite and above 0" });
             }
         }
-        let not_negative = [
-            ("item kernel", self.item_kernel),
-            ("query effects", self.query_effects),
-            ("dual regard", self.dual_regard),
-        ];
-        for (name, value) in not_negative {
+        for (name, value) in [("item kernel", self.item_kernel), ("query effects", self.query_effects)] {
             if !(value >= 0.0 && value.is_finite()) {
                 let value = value.to_string();
                 return Err(Error::Setting { name, value, allowed: "finite and not below 0" });

@@ -34,12 +34,6 @@ pub(crate) struct Belief {
 }
 
 impl Belief {
-    /// The dual encoder's scores of some items, where there is one.
-    pub(crate) fn dual_of(&self, items: &[u32]) -> Option<Vec<f32>> {
-        let own = self.own.as_ref()?;
-        Some(items.iter().map(|&item| own.dual[item as usize]).collect())
-    }
-
     /// Keeps its memory for the next one.
     pub(crate) fn end(&mut self) {
         let own = self.own.take().map(|own| [own.dual, own.predicted]);

@@ -4,17 +4,12 @@
 //! and b = L^-1 y, the mean of an item is its prior mean plus w . b with w = L^-1 K_P,item. The w of a
 //! shortlist are kept as the columns of W; a new batch appends rows to L, b and W. The shortlist comes
 //! from full scans with the low-rank part of K before the second and the third batch.
-//!
-//! What is paid for next is not quite the best by mean: the dual encoder's score has a small say of its own. What
-//! the model has come to think little of it never looks at again, and where it errs there the dual encoder mostly does
-//! not; with hundreds of pairs paid, some of the very best items were missing that reranking had.
 
 use std::collections::HashSet;
 
 use super::covariance::{Gathered, Listed};
 use super::estimate::{MOST_PROMISING, Outlook};
 use super::prior::Belief;
-use super::standard::Standard;
 use super::{Posterior, PosteriorSettings};
 use crate::linalg::{
     Cholesky, Dense, row_times, solve_lower, solve_lower_transposed, subtract_product_tn, times_column,
@@ -36,9 +31,6 @@ const LEAST_LISTED: usize = 2000;
 const MOST_MODELLED: usize = 2000;
 /// How many scores as expected are taken to have been seen before the first.
 const EXPECTED_BEFORE: f64 = 30.0;
-/// The dual encoder's say has doubled once so many pairs are paid for: what is still missing then is what the model
-/// does not see.
-const REGARD_DOUBLES: f32 = 500.0;
 /// Most items that one batch is chosen among by the whole model; the rest of a larger batch comes by prior mean.
 const MOST_LISTED: usize = 20_000;
 
@@ -73,24 +65,6 @@ struct Shortlist {
     weights: Dense,
     mean: Vec<f32>,
     live: Vec<bool>,
-    /// The dual encoder's scores, standardised, where they have a say.
-    dual: Option<Vec<f32>>,
-}
-
-impl Shortlist {
-    /// Places of the best `count` unpaid items by mean and, as much as it is regarded, by the dual encoder.
-    fn best(&self, count: usize, regard: f32) -> Vec<usize> {
-        let dead = |place: u32| !self.live[place as usize];
-        let best = match &self.dual {
-            None => best_positions(&self.mean, count, dead),
-            Some(dual) => {
-                let mean = Standard::of(&self.mean);
-                let both = self.mean.iter().zip(dual).map(|(&value, dual)| mean.apply(value) + regard * dual);
-                best_positions(&both.collect::<Vec<f32>>(), count, dead)
-            }
-        };
-        best.into_iter().map(|place| place as usize).collect()
-    }
 }
 
 impl<'a> Rounds<'a> {
@@ -259,13 +233,8 @@ impl<'a> Rounds<'a> {
         let mean =
             listed.items.iter().zip(gain).map(|(&item, gain)| self.mean(item as usize) + gain).collect();
         let live = vec![true; listed.items.len()];
-        let has_a_say = self.settings().dual_regard > 0.0;
-        let mut dual = if has_a_say { self.belief.dual_of(&listed.items) } else { None };
-        if let Some(dual) = &mut dual {
-            Standard::of(dual).apply_all(dual);
-        }
         self.end_shortlist();
-        self.shortlist = Some(Shortlist { listed, weights, mean, live, dual });
+        self.shortlist = Some(Shortlist { listed, weights, mean, live });
         self.shortlist_batches = self.batches;
         Ok(())
     }
@@ -333,9 +302,8 @@ impl Policy for Rounds<'_> {
             self.choose_shortlist(count, ledger)?;
         }
         let Some(shortlist) = &self.shortlist else { return Ok(Vec::new()) };
-        let paid = ledger.evidence().len() as f32;
-        let regard = self.settings().dual_regard as f32 * (1.0 + paid / REGARD_DOUBLES);
-        self.pending = shortlist.best(count, regard);
+        let places = best_positions(&shortlist.mean, count, |place| !shortlist.live[place as usize]);
+        self.pending = places.into_iter().map(|place| place as usize).collect();
         let mut chosen: Vec<u32> = self.pending.iter().map(|&place| shortlist.listed.items[place]).collect();
         if chosen.len() < count {
             let known: HashSet<u32> = chosen.iter().copied().collect();

@@ -142,11 +142,8 @@ fn source(flags: &DemoFlags) -> Result<Source<'_>> {
         _ => {
             let alone = "the embedded data brings its own; give --data and --model";
             flags.typed.refuse(&["dual", "data-format", "world", "split"], alone)?;
-            let own: Vec<&str> = model_flags
-                .given()
-                .into_iter()
-                .filter(|&name| !matches!(name, "precision" | "token-budget"))
-                .collect();
+            let own: Vec<&str> =
+                model_flags.given().into_iter().filter(|&name| name != "precision").collect();
             flags.typed.refuse(&own, alone)?;
             Ok(Source::Embedded {
                 options: ModelOptions {
