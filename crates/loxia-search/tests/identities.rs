@@ -452,7 +452,7 @@ fn a_query_unlike_the_anchors_is_not_said_to_be_found() {
     let order: Vec<usize> = (0..600).map(|item| (item * 77 + 5) % 600).collect();
     world.test.scores = Arc::new(world.test.scores.select_cols(&order));
     let shuffled = estimate(&world);
-    assert!(usual > 0.9 && shuffled < usual - 0.3, "{shuffled} against {usual}");
+    assert!(usual > 0.9 && shuffled < usual - 0.5, "{shuffled} against {usual}");
 }
 
 fn build_calibrated(anchors: &AnchorSet, rounds: usize) -> Box<dyn Method> {

@@ -35,6 +35,7 @@ fn agrees_with_the_numpy_reference() {
         let settings = PosteriorSettings {
             transform: case["transform"].as_f64(),
             query_effects: 0.0,
+            dual_regard: 0.0,
             ..PosteriorSettings::default()
         };
         let model = Posterior::fit(&anchors, settings).unwrap();

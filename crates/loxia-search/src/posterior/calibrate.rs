@@ -1,6 +1,6 @@
 //! Calibration of the recall estimate on held-out anchor rows.
 //!
-//! Three fifths of the anchors are held out in turn and searched by a model of the others, with small batches
+//! Anchors are held out in turn, a fifth at a time, and searched by a model of the others, with small batches
 //! as for a target and with budgets in even rounds; after each batch the raw estimate is set beside the true
 //! recall. For each of some k that gives
 //! - a curve from the raw estimate and the cost to recall (`curve`), at the variance factor that fits best;
@@ -16,7 +16,7 @@ use loxia_core::{Cancel, Cost, RecallEstimate, Stop};
 
 use super::curve::{Curve, Known, Moment};
 use super::estimate::{Outlook, raw_recall};
-use super::intervals::Intervals;
+use super::intervals::{COST_GROUPS, Intervals, cost_group};
 use super::rounds::Rounds;
 use super::work::{FIT_STEPS, PATH_STEPS, Work};
 use super::{Posterior, PosteriorSettings};
@@ -29,7 +29,6 @@ const TOPS: [usize; 6] = [1, 5, 10, 20, 50, 100];
 /// Factors of the variance that are tried.
 const SPREADS: [f64; 3] = [0.5, 1.0, 2.0];
 const FOLDS: usize = 5;
-const HELD_FOLDS: usize = 3;
 /// Held-out rows of a fold, and what each may cost.
 const ROWS: usize = 100;
 const BUDGET: usize = 500;
@@ -40,6 +39,8 @@ const EVEN_BUDGETS: [usize; 4] = [50, 100, 200, 400];
 const LEAST_ROWS: usize = 10;
 /// Targets for which a stopping point is kept.
 const TARGETS: [f64; 9] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99];
+/// Of held-out searches, the share that is taken for usual.
+const USUAL: f64 = 0.98;
 /// How far below its target a search may stop.
 const BELOW_TARGET: f64 = 0.02;
 
@@ -47,6 +48,10 @@ const BELOW_TARGET: f64 = 0.02;
 pub(crate) struct Calibration {
     /// Ascending in k.
     tops: Vec<TopCalibration>,
+    /// The surprise that few held-out searches were beyond, for each group of costs; none in indexes made before it was
+    /// kept.
+    #[serde(default)]
+    surprises: Vec<f64>,
 }
 
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -66,6 +71,7 @@ struct Checkpoint {
     cost: usize,
     even: bool,
     truth: Vec<f64>,
+    surprise: f64,
     /// For each k, at each spread.
     raw: Vec<[f64; SPREADS.len()]>,
 }
@@ -91,6 +97,17 @@ impl Paths {
     fn checkpoints(&self) -> impl Iterator<Item = &Checkpoint> {
         self.small.iter().flatten().chain(&self.even)
     }
+
+    /// What [`USUAL`] of the searches stay below in each group of costs.
+    fn surprises(&self) -> Vec<f64> {
+        let usual = |group| {
+            let of_group = self.checkpoints().filter(|seen| cost_group(seen.cost) == group);
+            let mut found: Vec<f64> = of_group.map(|seen| seen.surprise).collect();
+            found.sort_by(f64::total_cmp);
+            found.get((USUAL * found.len() as f64) as usize).copied().unwrap_or(f64::MAX)
+        };
+        (0..=COST_GROUPS.len()).map(usual).collect()
+    }
 }
 
 impl Calibration {
@@ -102,7 +119,7 @@ impl Calibration {
     ) -> Result<Option<Self>> {
         let tops: Vec<usize> = TOPS.into_iter().filter(|&k| k < anchors.items()).collect();
         let mut paths = Paths::default();
-        for fold in 0..HELD_FOLDS {
+        for fold in 0..FOLDS {
             if let Some((kept, held)) = anchors.hold_out(fold, FOLDS, ROWS) {
                 work.step(FIT_STEPS)?;
                 let model = Posterior::fit(&kept, settings)?;
@@ -121,13 +138,13 @@ impl Calibration {
             return Ok(None);
         }
         let tops = tops.iter().enumerate().map(|(at, &k)| TopCalibration::fit(&paths, at, k));
-        Ok(Some(Calibration { tops: tops.collect::<Result<_>>()? }))
+        Ok(Some(Calibration { tops: tops.collect::<Result<_>>()?, surprises: paths.surprises() }))
     }
 
     /// How far a fit tells its progress.
     pub(crate) fn steps(anchors: &AnchorSet) -> u64 {
         let held = |fold| (0..anchors.len()).filter(|row| row % FOLDS == fold).count().min(ROWS) as u64;
-        (0..HELD_FOLDS).map(|fold| FIT_STEPS + PATH_STEPS * held(fold)).sum()
+        (0..FOLDS).map(|fold| FIT_STEPS + PATH_STEPS * held(fold)).sum()
     }
 
     /// Whether the numbers are as a fit makes them.
@@ -143,7 +160,8 @@ impl Calibration {
                 && top.stops.iter().all(|&(target, at)| share(target) && share(at))
                 && top.stops.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
         };
-        self.tops.iter().all(of_top) && self.tops.windows(2).all(|pair| pair[0].k < pair[1].k)
+        let surprises = self.surprises.iter().all(|&usual| usual.is_finite() && usual > 0.0);
+        surprises && self.tops.iter().all(of_top) && self.tops.windows(2).all(|pair| pair[0].k < pair[1].k)
     }
 
     /// The calibrated estimate; `even` for a search that spends a budget in even rounds.
@@ -156,12 +174,22 @@ impl Calibration {
     ) -> Option<RecallEstimate> {
         let (k, top) = (k.max(1), self.nearest(k)?);
         let raw = raw_recall(paid, outlook, top.spread, k);
-        let mean = top.curve.recall(Known { raw, cost: paid.len(), even }, k);
-        let (low, high) = top.intervals.around(mean, paid.len());
+        let calibrated = top.curve.recall(Known { raw, cost: paid.len(), even }, k);
+        let (low, high) = top.intervals.around(calibrated, paid.len());
         let (low, high) = if k == top.k { (low, high) } else { to_shares_of(k, low, high) };
+        let lost = calibrated - raw.min(calibrated);
+        let unlike = self.unlike(outlook.surprise, paid.len());
+        let (mean, low) = (calibrated - unlike * lost, low - unlike * low.min(lost));
         // As little as the mean can the true recall be more than was paid for.
         let most = paid.len() as f64 / k as f64;
         Some(RecallEstimate { mean, low: low.min(most), high: high.min(most) })
+    }
+
+    /// From 0 to 1, how far a search is from nearly all held-out ones by its surprise. What they teach of the raw estimate, mostly
+    /// that it is too low, holds that much less for it.
+    fn unlike(&self, surprise: f64, cost: usize) -> f64 {
+        let usual = self.surprises.get(cost_group(cost)).copied().unwrap_or(f64::MAX);
+        1.0 - (usual / surprise).min(1.0)
     }
 
     /// The estimate at which a search for this target stops; `None` if no estimate is enough.
@@ -267,7 +295,8 @@ fn path(
         let (paid, outlook) = rounds.outlook(&ledger)?;
         let raw = tops.iter().map(|&k| SPREADS.map(|spread| raw_recall(&paid, &outlook, spread, k)));
         let truth = recalls(&exact, ledger.evidence(), tops, row.len());
-        path.push(Checkpoint { cost: ledger.evidence().len(), even: false, truth, raw: raw.collect() });
+        let (cost, surprise) = (ledger.evidence().len(), outlook.surprise);
+        path.push(Checkpoint { cost, even: false, truth, surprise, raw: raw.collect() });
     }
     Ok(path)
 }
@@ -337,7 +366,7 @@ mod tests {
         assert_eq!(top.stop_at(1.0), None);
         let largest = top.largest_target;
         assert!(largest <= ceiling && largest > ceiling - 1.1e-3, "{largest} of {ceiling}");
-        let calibration = Calibration { tops: vec![top] };
+        let calibration = Calibration { tops: vec![top], surprises: vec![1.5; COST_GROUPS.len() + 1] };
         assert!(calibration.is_sound());
         let reach = calibration.reach(12).unwrap();
         assert_eq!((reach.calibrated, reach.nearest, reach.largest_target), (false, 10, largest));

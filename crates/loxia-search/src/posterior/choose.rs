@@ -1,9 +1,9 @@
-//! The five constants, by recall on held-out anchor rows.
+//! The six constants, by recall on held-out anchor rows.
 //!
 //! Every fifth anchor (at most 60) is held out; each constant in turn takes the value of its grid with
 //! the highest mean recall (k = 10, 50, 100 at cost 50 and 200, 5 rounds), but leaves its default only
 //! for a gain above .002, which is about what chance gives. Of a large collection a sample of items stands
-//! for all: what is chosen are five shapes of the model, not where its items lie.
+//! for all: what is chosen are six shapes of the model, not where its items lie.
 
 use super::work::{FIT_STEPS, Work};
 use super::{Posterior, PosteriorSettings};
@@ -23,9 +23,10 @@ const QUERY_RIDGES: [f64; 2] = [0.03, 0.1];
 const PRIOR_TRUSTS: [f64; 3] = [1.0, 0.6, 0.3];
 const NOISES: [f64; 3] = [0.05, 0.02, 0.15];
 const ITEM_KERNELS: [f64; 3] = [0.3, 0.1, 1.0];
+const DUAL_REGARDS: [f64; 3] = [0.05, 0.0, 0.15];
 
-/// Chooses `transform`, `query_ridge`, `prior_trust`, `noise` and `item_kernel`, beginning with `base`; each pass
-/// over the grid costs 8 fits and 13 x 120 searches. With too few anchors to hold any out `base` stays.
+/// Chooses `transform`, `query_ridge`, `prior_trust`, `noise`, `item_kernel` and `dual_regard`, beginning with `base`; each
+/// pass over the grid costs 8 fits and 15 x 120 searches. With too few anchors to hold any out `base` stays.
 pub fn choose_settings(anchors: &AnchorSet, base: PosteriorSettings) -> Result<PosteriorSettings> {
     choose_under(anchors, base, &Work::silent())
 }
@@ -72,6 +73,7 @@ pub(crate) fn choose_under(
         choice.coordinate(&ITEM_KERNELS, |model, settings, &item_kernel| {
             Ok(model.with_noise_and_kernel(settings.noise, item_kernel))
         })?;
+        choice.coordinate(&DUAL_REGARDS, |model, _, &dual_regard| Ok(model.with_dual_regard(dual_regard)))?;
     }
     Ok(choice.settings)
 }
@@ -86,7 +88,7 @@ pub(crate) fn choose_steps(anchors: &AnchorSet) -> u64 {
     let (fits, tried) = match anchors.item_vectors() {
         Some(_) => {
             let fits = TRANSFORMS.len() + QUERY_RIDGES.len() - 1 + PRIOR_TRUSTS.len() - 1;
-            (fits, fits + others + ITEM_KERNELS.len() - 1)
+            (fits, fits + others + ITEM_KERNELS.len() - 1 + DUAL_REGARDS.len() - 1)
         }
         None => (TRANSFORMS.len(), TRANSFORMS.len() + others),
     };

@@ -10,6 +10,8 @@ use super::kernel::fast_exp;
 pub(crate) struct Outlook {
     pub(crate) means: Vec<f32>,
     pub(crate) variances: Vec<f32>,
+    /// How much larger variances are than the model says, by the scores paid for; 1 if they are as it says.
+    pub(crate) surprise: f64,
 }
 
 /// Items beyond these hardly ever reach the threshold.
@@ -93,14 +95,15 @@ mod tests {
 
     #[test]
     fn nothing_left_above_the_paid_means_full_recall() {
-        let outlook = Outlook { means: vec![-50.0; 20], variances: vec![1.0; 20] };
+        let outlook = Outlook { means: vec![-50.0; 20], variances: vec![1.0; 20], surprise: 1.0 };
         assert!(raw_recall(&[3.0, 2.0, 1.0], &outlook, 1.0, 2) > 0.999);
         // As many unpaid ones as paid ones, all alike: half is found.
-        let outlook = Outlook { means: vec![1.0; 4], variances: vec![1e-6; 4] };
+        let outlook = Outlook { means: vec![1.0; 4], variances: vec![1e-6; 4], surprise: 1.0 };
         let recall = raw_recall(&[1.0, 1.0, 1.0, 1.0], &outlook, 1.0, 4);
         assert!(recall < 0.6, "{recall}");
         assert_eq!(raw_recall(&[], &outlook, 1.0, 4), 0.0);
         // One paid score cannot be more than half of a top two.
-        assert!(raw_recall(&[9.0], &Outlook { means: vec![], variances: vec![] }, 1.0, 2) <= 0.5);
+        let nothing = Outlook { means: vec![], variances: vec![], surprise: 1.0 };
+        assert!(raw_recall(&[9.0], &nothing, 1.0, 2) <= 0.5);
     }
 }

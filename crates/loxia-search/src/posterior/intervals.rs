@@ -2,7 +2,7 @@
 
 /// Costs that part the groups in which intervals are made. Errors shrink as more is paid, so that a wide group holds
 /// too little at its lower end.
-const COST_GROUPS: [usize; 6] = [45, 90, 140, 190, 275, 375];
+pub(super) const COST_GROUPS: [usize; 6] = [45, 90, 140, 190, 275, 375];
 /// Held-out rows for each bin of a group: the shortest interval of fewer holds less of other queries than of those it
 /// was made of (with 60 rows in 12 bins, 71 to 84 % of the recalls of others at k = 50 and 100).
 const ROWS_OF_BIN: usize = 50;
@@ -48,7 +48,7 @@ impl Intervals {
     }
 }
 
-fn cost_group(cost: usize) -> usize {
+pub(super) fn cost_group(cost: usize) -> usize {
     COST_GROUPS.partition_point(|&edge| edge <= cost)
 }
 

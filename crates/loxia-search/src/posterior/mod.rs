@@ -14,7 +14,7 @@
 //! **Estimate** ([`estimate`], [`calibrate`], [`curve`], [`intervals`]): the expected number of unpaid items
 //! above the threshold of the top k, calibrated on held-out anchor rows.
 //!
-//! **Constants** ([`choose`]): five of them, by recall on held-out anchor rows.
+//! **Constants** ([`choose`]): six of them, by recall on held-out anchor rows.
 //!
 //! **Items that come later** ([`extend`]) get their numbers from their anchor scores, without a new fit.
 //!
@@ -57,7 +57,7 @@ pub use stored_scan::StoredScan;
 use transform::Transform;
 pub(crate) use work::{FIT_STEPS, Work};
 
-/// Constants of the method. The first five are chosen on anchor rows by [`choose_settings`].
+/// Constants of the method. The first six are chosen on anchor rows by [`choose_settings`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PosteriorSettings {
     /// Width of the logarithmic transform of scores, in units of median less minimum; `None` leaves
@@ -73,6 +73,10 @@ pub struct PosteriorSettings {
     pub noise: f64,
     /// Weight of the item kernel, as a share of the level-dependent variance.
     pub item_kernel: f64,
+    /// How much the dual encoder's score counts beside the mean where items are chosen, both in their deviations; it
+    /// grows with the pairs paid for. 0 follows the mean alone, as indexes do that were made before there was this.
+    #[serde(default)]
+    pub dual_regard: f64,
     /// Width of the kernel on query vectors.
     pub query_width: f64,
     /// Width of the kernel on item vectors.
@@ -100,6 +104,7 @@ impl Default for PosteriorSettings {
             prior_trust: 1.0,
             noise: 0.05,
             item_kernel: 0.3,
+            dual_regard: 0.05,
             query_width: 1.5,
             item_width: 0.4,
             rank: 200,
@@ -127,7 +132,12 @@ impl PosteriorSettings {
                 return Err(Error::Setting { name, value: value.to_string(), allowed: "finite and above 0" });
             }
         }
-        for (name, value) in [("item kernel", self.item_kernel), ("query effects", self.query_effects)] {
+        let not_negative = [
+            ("item kernel", self.item_kernel),
+            ("query effects", self.query_effects),
+            ("dual regard", self.dual_regard),
+        ];
+        for (name, value) in not_negative {
             if !(value >= 0.0 && value.is_finite()) {
                 let value = value.to_string();
                 return Err(Error::Setting { name, value, allowed: "finite and not below 0" });
@@ -155,8 +165,8 @@ impl std::fmt::Display for PosteriorSettings {
         }
         write!(
             f,
-            ", query ridge {}, prior trust {}, noise {}, item kernel {}",
-            self.query_ridge, self.prior_trust, self.noise, self.item_kernel
+            ", query ridge {}, prior trust {}, noise {}, item kernel {}, dual regard {}",
+            self.query_ridge, self.prior_trust, self.noise, self.item_kernel, self.dual_regard
         )
     }
 }
@@ -203,7 +213,7 @@ impl Posterior {
         })
     }
 
-    /// With a recall estimate, calibrated by searching held-out anchor rows: three more fits and 300
+    /// With a recall estimate, calibrated by searching held-out anchor rows: five more fits and 500
     /// searches. Without it answers carry no estimate and recall targets are never reached; with fewer
     /// than ten rows to hold out it stays so.
     pub fn calibrated(self, anchors: &AnchorSet) -> Result<Self> {
@@ -230,6 +240,12 @@ impl Posterior {
     /// With other noise and item kernel: what can change without a new fit.
     pub(crate) fn with_noise_and_kernel(&self, noise: f64, item_kernel: f64) -> Self {
         let settings = PosteriorSettings { noise, item_kernel, ..self.settings };
+        Posterior { settings, ..self.clone() }
+    }
+
+    /// With another say of the dual encoder, for which no new fit is needed either.
+    pub(crate) fn with_dual_regard(&self, dual_regard: f64) -> Self {
+        let settings = PosteriorSettings { dual_regard, ..self.settings };
         Posterior { settings, ..self.clone() }
     }
 

@@ -34,6 +34,13 @@ pub(crate) struct Belief {
 }
 
 impl Belief {
+    /// The dual encoder's score of every item, and the deviation of prior means for each one that it is higher.
+    pub(crate) fn dual(&self) -> Option<(&[f32], f32)> {
+        let own = self.own.as_ref()?;
+        let rate = if self.level.scale > 0.0 { own.standard.scale / self.level.scale } else { 0.0 };
+        Some((&own.dual, rate as f32))
+    }
+
     /// Keeps its memory for the next one.
     pub(crate) fn end(&mut self) {
         let own = self.own.take().map(|own| [own.dual, own.predicted]);

@@ -55,6 +55,7 @@ pub(super) fn inspect(flags: &InspectFlags, context: &Context) -> Result<Outcome
         .fact("prior trust", settings.prior_trust)
         .fact("noise", settings.noise)
         .fact("item kernel", settings.item_kernel)
+        .fact("dual regard", settings.dual_regard)
         .fact("rank", settings.rank);
     let texts = if index.anchor_queries()?.is_some() { "kept, so items can be added" } else { "not kept" };
     summary.fact("anchor texts", texts);
