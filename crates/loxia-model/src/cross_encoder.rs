@@ -135,7 +135,7 @@ impl CrossEncoder {
         let settings = serde_json::json!({
             "variant": facts.variant, "layout": facts.layout, "activation": activation.name(), "labels": labels,
             "label": match &scoring { Scoring::Head { readout: Readout::Label(label), .. } => Some(*label), _ => None },
-            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision,
+            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision.in_digests(),
         });
         let digest = ModelDigest::new(encoder_files(directory.transformer())?, settings.to_string());
         let name = match spec {
