@@ -12,6 +12,7 @@
 //! was trained from; sizes are taken from the tensors. `loxia.json` names the compat the weights were trained
 //! with, so that nobody scores them otherwise by accident.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -27,7 +28,7 @@ use crate::rewrite::rewrite_directory;
 use crate::save::{
     SaveOptions, SavedEncoder, SavedSides, SavedTower, write_cross_encoder, write_text_encoder,
 };
-use crate::weights::{TensorLoader, WeightStore};
+use crate::weights::WeightStore;
 
 /// How a checkpoint is converted.
 #[derive(Debug, Clone, Default)]
@@ -242,7 +243,7 @@ fn read_encoder(
     });
     let config = fitted_config(base, &store, if classifier { "bert." } else { "" })?;
     let top = if classifier { Top::Classifier(Some(1)) } else { Top::Bare };
-    let mut network = Network::load(input, &config, top, TensorLoader::new(&store))?.finite(input)?;
+    let mut network = Network::load(input, &config, top, &store)?.finite(input, &HashSet::new())?;
     let mut count = 0;
     network.walk("", &mut |_, _, _| count += 1);
     report.tensors += count;

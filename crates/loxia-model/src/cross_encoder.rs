@@ -16,7 +16,7 @@ use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE, of_each};
 use crate::error::{Error, Result};
 use crate::families::{Family, HeadLayer};
 use crate::layout::{BoundLayout, Layout, Prepared, TokenSequence};
-use crate::network::{Network, Top};
+use crate::network::Top;
 use crate::options::{ModelOptions, ScoreActivation, Variant};
 use crate::sentence::torch_activation;
 use crate::spec::ModelSpec;
@@ -91,15 +91,15 @@ impl CrossEncoder {
         let directory = ModelDirectory::read(&spec.directory()?)?;
         let parts = CrossEncoderParts::resolve(&directory, options)?;
         let machine = Machine::new(options)?;
-        let mut network = Network::read(directory.transformer(), &parts.config, parts.top)?;
+        let (engine, mut network) =
+            Engine::open(directory.transformer(), &parts.config, parts.top, &machine)?;
         let tokenizer = Tokenizer::open(directory.transformer())?;
         tokenizer.check_vocabulary(parts.config.architecture.shape.vocab)?;
         let mut layout = parts.layout.bind(&tokenizer, parts.config.usable_positions())?;
         if parts.variant == Variant::Emb {
             layout = layout.keeping_marks();
         }
-        let engine =
-            Engine::new(&mut network, omits_types(directory.transformer(), &parts.layout)?, &machine)?;
+        let engine = engine.omitting_types(omits_types(directory.transformer(), &parts.layout)?);
         let labels = network.top.last().map_or(0, |layer| layer.linear.outputs);
         let default_activation = parts.default_activation(labels);
         let activation = match options.activation {
@@ -135,7 +135,7 @@ impl CrossEncoder {
         let settings = serde_json::json!({
             "variant": facts.variant, "layout": facts.layout, "activation": activation.name(), "labels": labels,
             "label": match &scoring { Scoring::Head { readout: Readout::Label(label), .. } => Some(*label), _ => None },
-            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision,
+            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision.in_digests(),
         });
         let digest = ModelDigest::new(encoder_files(directory.transformer())?, settings.to_string());
         let name = match spec {

@@ -164,7 +164,7 @@ impl DualPlan {
         let settings = serde_json::json!({
             "variant": "dual", "similarity": facts.similarity,
             "query": tower(&self.query, &facts.query), "item": tower(&self.item, &facts.item),
-            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision,
+            "kernel": machine.kernel.same_bits(machine.precision.into()).name(), "precision": machine.precision.in_digests(),
         });
         let mut files = self.query.files()?;
         if !self.shared() {

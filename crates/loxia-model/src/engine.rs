@@ -1,5 +1,6 @@
 //! Running many token sequences through an encoder: sorted, batched, in bounded memory.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,10 +10,12 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::families::PositionRule;
+use crate::families::{ModelConfig, PositionRule};
 use crate::layout::TokenSequence;
-use crate::network::{Network, ignores_types};
+use crate::network::{Network, Top, ignores_types};
 use crate::options::{ModelOptions, Precision};
+use crate::stored_encoder::StoredEncoder;
+use crate::weights::WeightStore;
 
 /// Tokens in a batch unless asked otherwise: enough that reading the weights costs nothing beside using them, few
 /// enough that the activations of a batch for each thread stay near the caches.
@@ -105,17 +108,37 @@ impl Drop for Tidy<'_> {
 }
 
 impl Engine {
-    /// Packs a network's encoder for the machine; `omit_types` where inputs have no token types.
-    pub(crate) fn new(network: &mut Network, omit_types: bool, machine: &Machine) -> Result<Self> {
+    /// Reads a model from a directory's weights, which must be finite, and packs its encoder for the machine on the way:
+    /// the network that comes back has everything but the encoder's numbers.
+    pub(crate) fn open(
+        directory: &Path,
+        config: &ModelConfig,
+        top: Top,
+        machine: &Machine,
+    ) -> Result<(Self, Network)> {
+        let store = WeightStore::open(directory)?;
+        let mut network = Network::structure(directory, config, top, &store)?;
+        network.read_top(&store)?;
         let architecture = &network.architecture;
-        let (positions, zero_types) = (architecture.positions, omit_types || ignores_types(architecture));
-        let weights = std::mem::replace(&mut network.encoder, architecture.skeleton());
+        let mut encoder = StoredEncoder::new(&store, architecture);
         let (kernel, precision) = (machine.kernel, machine.precision.into());
-        let mut backend = CpuEncoder::new(architecture.shape.clone(), weights, kernel, precision)?;
+        let mut backend = CpuEncoder::read(architecture.shape.clone(), &mut encoder, kernel, precision)?;
+        let not_finite = encoder.not_finite();
         if let Some(pool) = &machine.pool {
             backend = backend.with_threads(pool.clone());
         }
-        Ok(Engine { backend: Box::new(backend), positions, zero_types, token_budget: machine.token_budget })
+        let engine = Engine {
+            backend: Box::new(backend),
+            positions: architecture.positions,
+            zero_types: ignores_types(architecture),
+            token_budget: machine.token_budget,
+        };
+        Ok((engine, network.finite(directory, &not_finite)?))
+    }
+
+    /// The same for inputs without token types, if `omit` says that they have none.
+    pub(crate) fn omitting_types(self, omit: bool) -> Self {
+        Engine { zero_types: self.zero_types || omit, ..self }
     }
 
     pub(crate) fn hidden(&self) -> usize {

@@ -41,6 +41,7 @@ mod rewrite;
 mod save;
 mod sentence;
 mod spec;
+mod stored_encoder;
 mod text_encoder;
 pub mod tokenizer;
 mod weights;

@@ -1,13 +1,14 @@
 //! An encoder with what stands on it, as read from a directory.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use loxia_nn::{EncoderWeights, Linear};
 
 use crate::error::{Error, Result};
-use crate::families::{Architecture, Family, HeadLayer, ModelConfig, may_stay_unread};
+use crate::families::{Architecture, Family, HeadLayer, ModelConfig, Visitor, may_stay_unread};
 use crate::sentence::Step;
-use crate::weights::{Dtype, TensorLoader, WeightStore};
+use crate::weights::{Dtype, TensorCheck, WeightStore};
 
 /// What stands on the encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) enum Top {
     Classifier(Option<usize>),
 }
 
-/// Weights of a model in f32, under no kernel's order yet.
+/// Weights of a model in f32, under no kernel's order yet; the encoder's are empty where the engine has read them already.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub(crate) architecture: Architecture,
@@ -38,45 +39,72 @@ pub(crate) struct Network {
 impl Network {
     /// Reads a network from a directory's weights, which must be finite: kernels may make a plausible score of a NaN.
     pub(crate) fn read(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
-        let network = Self::read_any(directory, config, top)?;
-        network.finite(directory)
+        Self::read_any(directory, config, top)?.finite(directory, &HashSet::new())
     }
 
-    /// The network, unless a number in it is not finite; `source` is for the message.
-    pub(crate) fn finite(mut self, source: &Path) -> Result<Self> {
+    /// The network, unless a number in it is not finite, or one of those `known` among what was packed already; `source`
+    /// is for the message.
+    pub(crate) fn finite(mut self, source: &Path, known: &HashSet<String>) -> Result<Self> {
         let mut bad = NotFinite::default();
-        self.walk("", &mut |name, _, values| bad.look_at(name, values));
+        self.walk("", &mut |name, _, values| {
+            if known.contains(name) {
+                bad.0.push(name.to_owned());
+            } else {
+                bad.look_at(name, values);
+            }
+        });
         bad.refuse(source)?;
         Ok(self)
     }
 
     /// Reads a network whatever its numbers are.
     pub(crate) fn read_any(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
-        let store = WeightStore::open(directory)?;
-        Self::load(directory, config, top, TensorLoader::new(&store))
+        Self::load(directory, config, top, &WeightStore::open(directory)?)
     }
 
     /// Checks names and shapes without reading a number.
     pub(crate) fn check(directory: &Path, config: &ModelConfig, top: Top) -> Result<Self> {
-        let store = WeightStore::open(directory)?;
-        Self::load(directory, config, top, TensorLoader::names_only(&store))
+        Self::structure(directory, config, top, &WeightStore::open(directory)?)
     }
 
-    /// Fills a network from a loader; `directory` is for messages.
+    /// Reads a network from a store; `directory` is for messages.
     pub(crate) fn load(
         directory: &Path,
         config: &ModelConfig,
         top: Top,
-        mut loader: TensorLoader<'_>,
+        store: &WeightStore,
     ) -> Result<Self> {
-        let store = loader.store();
-        let architecture = config.architecture.clone();
-        let prefix = architecture.find_prefix(store);
-        let mut encoder = architecture.skeleton();
-        architecture.walk_encoder(&mut encoder, &mut |name, shape, values| {
-            loader.fill(&format!("{prefix}{name}"), shape, values);
+        let mut network = Self::structure(directory, config, top, store)?;
+        network.fill(store, Self::walk)?;
+        Ok(network)
+    }
+
+    /// Reads what stands on the encoder.
+    pub(crate) fn read_top(&mut self, store: &WeightStore) -> Result<()> {
+        self.fill(store, Self::walk_top)
+    }
+
+    /// Reads the tensors of a walk.
+    fn fill(&mut self, store: &WeightStore, walk: fn(&mut Self, &str, &mut Visitor<'_>)) -> Result<()> {
+        let mut failure = Ok(());
+        let prefix = self.architecture.find_prefix(store);
+        walk(self, prefix, &mut |name, _, values| {
+            if failure.is_ok() {
+                failure = store.read(name).map(|read| *values = read);
+            }
         });
-        let mut layers = match top {
+        failure
+    }
+
+    /// A network whose tensors are those of a store, without their values.
+    pub(crate) fn structure(
+        directory: &Path,
+        config: &ModelConfig,
+        top: Top,
+        store: &WeightStore,
+    ) -> Result<Self> {
+        let architecture = config.architecture.clone();
+        let layers = match top {
             Top::Bare => Vec::new(),
             Top::Pooler if architecture.has_pooler() => vec![architecture.pooler_skeleton()],
             Top::Pooler => {
@@ -91,16 +119,21 @@ impl Network {
                 architecture.head_skeleton(labels.or(stored).unwrap_or(1))
             }
         };
-        let mut fill = |name: &str, shape: &[usize], values: &mut Vec<f32>| loader.fill(name, shape, values);
-        match top {
-            Top::Bare => {}
-            Top::Pooler => architecture.walk_pooler(prefix, &mut layers[0], &mut fill),
-            Top::Classifier(_) => architecture.walk_head(prefix, &mut layers, &mut fill),
-        }
-        let model = format!("{} with {}", architecture.family, top.describe());
-        let dtypes = loader.dtypes();
-        let unread = loader.finish(directory, &model, may_stay_unread)?;
-        Ok(Network { architecture, encoder, top: layers, unread, dtypes, opaque: store.opaque() })
+        let mut network = Network {
+            encoder: architecture.skeleton(),
+            top: layers,
+            unread: Vec::new(),
+            dtypes: Vec::new(),
+            opaque: store.opaque(),
+            architecture,
+        };
+        let mut check = TensorCheck::new(store);
+        let prefix = network.architecture.find_prefix(store);
+        network.walk(prefix, &mut |name, shape, _| check.expect(name, shape));
+        network.dtypes = check.dtypes();
+        let model = format!("{} with {}", network.architecture.family, top.describe());
+        network.unread = check.finish(directory, &model, may_stay_unread)?;
+        Ok(network)
     }
 
     /// Number of weights, from shapes alone.
@@ -113,11 +146,16 @@ impl Network {
     }
 
     /// Every tensor under the name it has beside a head (`prefix`) or alone, for writing.
-    pub(crate) fn walk(&mut self, prefix: &str, visit: &mut crate::families::Visitor<'_>) {
-        let Network { architecture, encoder, top, .. } = self;
+    pub(crate) fn walk(&mut self, prefix: &str, visit: &mut Visitor<'_>) {
+        let Network { architecture, encoder, .. } = self;
         architecture.walk_encoder(encoder, &mut |name, shape, values| {
             visit(&format!("{prefix}{name}"), shape, values);
         });
+        self.walk_top(prefix, visit);
+    }
+
+    fn walk_top(&mut self, prefix: &str, visit: &mut Visitor<'_>) {
+        let Network { architecture, top, .. } = self;
         match top.as_mut_slice() {
             [] => {}
             [pooler] => architecture.walk_pooler(prefix, pooler, visit),
@@ -126,15 +164,20 @@ impl Network {
     }
 }
 
+/// Whether no number is NaN or infinite.
+pub(crate) fn is_finite(values: &[f32]) -> bool {
+    // Without a way out within a block, blocks are compared many at a time.
+    let sound = |block: &[f32]| block.iter().fold(true, |sound, value| sound & value.is_finite());
+    values.chunks(4096).all(sound)
+}
+
 /// Names of tensors that hold a NaN or an infinity.
 #[derive(Debug, Default)]
 pub(crate) struct NotFinite(pub(crate) Vec<String>);
 
 impl NotFinite {
     pub(crate) fn look_at(&mut self, name: &str, values: &[f32]) {
-        // Without a way out within a block, blocks are compared many at a time.
-        let sound = |block: &[f32]| block.iter().fold(true, |sound, value| sound & value.is_finite());
-        if !values.chunks(4096).all(sound) {
+        if !is_finite(values) {
             self.0.push(name.to_owned());
         }
     }
@@ -171,17 +214,22 @@ pub(crate) fn ignores_types(architecture: &Architecture) -> bool {
 pub(crate) fn read_dense(step: &Step) -> Result<Option<HeadLayer>> {
     let Step::Dense { directory, inputs, outputs, bias, activation } = step else { return Ok(None) };
     let store = WeightStore::open(directory)?;
-    let mut loader = TensorLoader::new(&store);
-    let mut linear =
-        Linear { weight: Vec::new(), bias: bias.then(Vec::new), inputs: *inputs, outputs: *outputs };
-    loader.fill("linear.weight", &[*outputs, *inputs], &mut linear.weight);
-    if let Some(values) = &mut linear.bias {
-        loader.fill("linear.bias", &[*outputs], values);
+    let (weight, bias_name) = ("linear.weight", "linear.bias");
+    let mut check = TensorCheck::new(&store);
+    check.expect(weight, &[*outputs, *inputs]);
+    if *bias {
+        check.expect(bias_name, &[*outputs]);
     }
-    loader.finish(directory, "a Dense module", |_| false)?;
+    check.finish(directory, "a Dense module", |_| false)?;
+    let linear = Linear {
+        weight: store.read(weight)?,
+        bias: if *bias { Some(store.read(bias_name)?) } else { None },
+        inputs: *inputs,
+        outputs: *outputs,
+    };
     let mut bad = NotFinite::default();
-    bad.look_at("linear.weight", &linear.weight);
-    linear.bias.iter().for_each(|values| bad.look_at("linear.bias", values));
+    bad.look_at(weight, &linear.weight);
+    linear.bias.iter().for_each(|values| bad.look_at(bias_name, values));
     bad.refuse(directory)?;
     Ok(Some(HeadLayer { linear, activation: *activation }))
 }

@@ -91,6 +91,16 @@ named! {
     }
 }
 
+impl Precision {
+    /// What digests say. `int8` alone once meant other bits: the word table was in `f32` then.
+    pub(crate) fn in_digests(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Int8 => "int8, words f16",
+        }
+    }
+}
+
 impl From<Precision> for loxia_nn::Precision {
     fn from(precision: Precision) -> Self {
         match precision {
@@ -143,4 +153,15 @@ pub struct ModelOptions {
     pub threads: Option<usize>,
     /// Tokens in one batch. It changes speed and memory, never a score.
     pub token_budget: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_of_f32_are_what_they_always_were() {
+        assert_eq!(Precision::F32.in_digests(), Precision::F32.name());
+        assert_ne!(Precision::Int8.in_digests(), Precision::Int8.name());
+    }
 }

@@ -14,7 +14,7 @@ use crate::engine::{Engine, Machine, SEQUENCES_AT_ONCE, of_each};
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::layout::{BoundLayout, Layout, TokenSequence};
-use crate::network::{Network, read_dense};
+use crate::network::read_dense;
 use crate::options::{ModelOptions, Pooling, Similarity};
 use crate::pooling::{Side, normalize, pool, push_rows};
 use crate::spec::ModelSpec;
@@ -254,14 +254,14 @@ struct Tower {
 impl Tower {
     fn open(plan: &TowerPlan, machine: &Machine) -> Result<Self> {
         let transformer = &plan.files.transformer;
-        let mut network = Network::read(transformer, &plan.config, plan.top())?;
+        let (engine, network) = Engine::open(transformer, &plan.config, plan.top(), machine)?;
         let tokenizer = Tokenizer::open(transformer)?;
         tokenizer.check_vocabulary(plan.config.architecture.shape.vocab)?;
         let mut layout = plan.layout.bind(&tokenizer, plan.config.usable_positions())?;
         if plan.pooling == Pooling::Marker {
             layout = layout.keeping_marks();
         }
-        let engine = Engine::new(&mut network, omits_types(transformer, &plan.layout)?, machine)?;
+        let engine = engine.omitting_types(omits_types(transformer, &plan.layout)?);
         let mut dim = engine.hidden();
         let mut steps: Vec<PostStep> =
             pack(&network.top, machine)?.into_iter().map(|dense| PostStep::Dense(Box::new(dense))).collect();

@@ -2,7 +2,7 @@
 //!
 //! The way through the crate:
 //! 1. [`EncoderShape`] and [`EncoderWeights`] describe a model; [`CpuEncoder::new`] checks every tensor's shape
-//!    and packs it for a [`Kernel`].
+//!    and packs it for a [`Kernel`]. [`CpuEncoder::read`] does so as weights come from a [`WeightSource`], piece by piece.
 //! 2. [`plan_batches`] groups sequences by length, [`PackedBatch`] holds a group back to back. There is no
 //!    padding anywhere.
 //! 3. [`EncoderBackend::forward`] returns the last hidden states of the rows a head asks for; [`Dense`] is such
@@ -42,6 +42,7 @@ mod plan;
 mod precision;
 mod profile;
 mod shape;
+mod source;
 mod weights;
 
 pub use activation::Activation;
@@ -57,4 +58,5 @@ pub use plan::plan_batches;
 pub use precision::Precision;
 pub use profile::{Profile, Work};
 pub use shape::{EncoderShape, RelativeBuckets};
+pub use source::{LayerMap, Matrix, WeightSource};
 pub use weights::{EncoderWeights, LayerNorm, LayerWeights, Linear};

@@ -16,7 +16,8 @@ pub enum Precision {
     F32,
     /// 8-bit integers: weights with one scale for each output, activations with a scale and a zero point for
     /// each token, exact integer sums. The portable kernel and VNNI use all of the 8 bits, the other vector kernels
-    /// about a bit less on either side: codes, and with them results, are those of the kernel.
+    /// about a bit less on either side: codes, and with them results, are those of the kernel. The word table is kept in
+    /// half precision, if its numbers are within that range.
     Int8,
 }
 

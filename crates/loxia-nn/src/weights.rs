@@ -1,6 +1,6 @@
 //! Weights as they come from a file: plain vectors in PyTorch's layout, checked before they are packed.
 
-use crate::{EncoderShape, Error, Result};
+use crate::{EncoderShape, Error, LayerMap, Result};
 
 /// An affine map `y = W x + b`.
 ///
@@ -30,22 +30,39 @@ impl Linear {
                 expected: "at least one input and one output".into(),
             });
         }
-        check_table(&format!("{name}.weight"), &self.weight, self.outputs, self.inputs)?;
-        match &self.bias {
-            Some(bias) => check_vector(&format!("{name}.bias"), bias, self.outputs),
-            None => Ok(()),
-        }
+        self.check_weight(name)?;
+        self.check_bias(name)
     }
 
+    /// Checks it all for a map between two widths.
     fn check_as(&self, name: &str, inputs: usize, outputs: usize) -> Result<()> {
-        if (self.inputs, self.outputs) != (inputs, outputs) {
-            return Err(Error::Tensor {
-                name: format!("{name}.weight"),
-                found: format!("[{}, {}]", self.outputs, self.inputs),
-                expected: format!("[{outputs}, {inputs}]"),
-            });
-        }
+        self.check_sides(name, inputs, outputs)?;
         self.check(name)
+    }
+
+    /// Checks everything but the weight.
+    fn check_frame(&self, name: &str, inputs: usize, outputs: usize) -> Result<()> {
+        self.check_sides(name, inputs, outputs)?;
+        self.check_bias(name)
+    }
+
+    fn check_sides(&self, name: &str, inputs: usize, outputs: usize) -> Result<()> {
+        if (self.inputs, self.outputs) == (inputs, outputs) {
+            return Ok(());
+        }
+        Err(Error::Tensor {
+            name: format!("{name}.weight"),
+            found: format!("[{}, {}]", self.outputs, self.inputs),
+            expected: format!("[{outputs}, {inputs}]"),
+        })
+    }
+
+    fn check_weight(&self, name: &str) -> Result<()> {
+        check_table(&format!("{name}.weight"), &self.weight, self.outputs, self.inputs)
+    }
+
+    fn check_bias(&self, name: &str) -> Result<()> {
+        self.bias.iter().try_for_each(|bias| check_vector(&format!("{name}.bias"), bias, self.outputs))
     }
 }
 
@@ -89,16 +106,24 @@ pub struct LayerWeights {
 }
 
 impl LayerWeights {
-    fn check(&self, name: &str, shape: &EncoderShape) -> Result<()> {
-        let (hidden, intermediate) = (shape.hidden, shape.intermediate);
-        self.query.check_as(&format!("{name}.query"), hidden, hidden)?;
-        self.key.check_as(&format!("{name}.key"), hidden, hidden)?;
-        self.value.check_as(&format!("{name}.value"), hidden, hidden)?;
-        self.attention_output.check_as(&format!("{name}.attention_output"), hidden, hidden)?;
-        self.attention_norm.check(&format!("{name}.attention_norm"), hidden)?;
-        self.intermediate.check_as(&format!("{name}.intermediate"), hidden, intermediate)?;
-        self.output.check_as(&format!("{name}.output"), intermediate, hidden)?;
-        self.output_norm.check(&format!("{name}.output_norm"), hidden)
+    /// Checks everything but the maps' weights.
+    fn check_frame(&self, name: &str, shape: &EncoderShape) -> Result<()> {
+        for map in LayerMap::ALL {
+            let (inputs, outputs) = match map {
+                LayerMap::Intermediate => (shape.hidden, shape.intermediate),
+                LayerMap::Output => (shape.intermediate, shape.hidden),
+                _ => (shape.hidden, shape.hidden),
+            };
+            map.of(self).check_frame(&format!("{name}.{}", map.name()), inputs, outputs)?;
+        }
+        self.attention_norm.check(&format!("{name}.attention_norm"), shape.hidden)?;
+        self.output_norm.check(&format!("{name}.output_norm"), shape.hidden)
+    }
+
+    fn check_weights(&self, name: &str) -> Result<()> {
+        LayerMap::ALL
+            .into_iter()
+            .try_for_each(|map| map.of(self).check_weight(&format!("{name}.{}", map.name())))
     }
 }
 
@@ -130,6 +155,13 @@ impl EncoderWeights {
     pub fn check(&self, shape: &EncoderShape) -> Result<()> {
         shape.check()?;
         check_table("word", &self.word, shape.vocab, shape.embedding)?;
+        self.check_frame(shape)?;
+        let mut layers = self.layers.iter().enumerate();
+        layers.try_for_each(|(index, layer)| layer.check_weights(&format!("layers[{index}]")))
+    }
+
+    /// Checks everything but the matrices (see [`crate::Matrix`]).
+    pub(crate) fn check_frame(&self, shape: &EncoderShape) -> Result<()> {
         if let Some(position) = &self.position {
             check_table("position", position, shape.positions, shape.embedding)?;
         }
@@ -170,7 +202,7 @@ impl EncoderWeights {
             });
         }
         let mut layers = self.layers.iter().enumerate();
-        layers.try_for_each(|(index, layer)| layer.check(&format!("layers[{index}]"), shape))
+        layers.try_for_each(|(index, layer)| layer.check_frame(&format!("layers[{index}]"), shape))
     }
 }
 
@@ -190,13 +222,23 @@ fn check_vector(name: &str, values: &[f32], length: usize) -> Result<()> {
 }
 
 fn check_table(name: &str, values: &[f32], rows: usize, columns: usize) -> Result<()> {
+    check_count(|| name.into(), values.len(), rows, columns)
+}
+
+/// Checks how many elements a matrix has.
+pub(crate) fn check_count(
+    name: impl FnOnce() -> String,
+    found: usize,
+    rows: usize,
+    columns: usize,
+) -> Result<()> {
     // A product that overflows cannot be the length of a vector, so it is simply unequal.
-    if rows.checked_mul(columns) == Some(values.len()) {
+    if rows.checked_mul(columns) == Some(found) {
         return Ok(());
     }
     Err(Error::Tensor {
-        name: name.into(),
-        found: format!("{} elements", values.len()),
+        name: name(),
+        found: format!("{found} elements"),
         expected: format!("[{rows}, {columns}]"),
     })
 }

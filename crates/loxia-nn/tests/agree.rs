@@ -4,22 +4,40 @@ use loxia_nn::*;
 
 use crate::model;
 
-fn states(shape: &EncoderShape, kernel: Kernel, precision: Precision, batch: &PackedBatch) -> Vec<Vec<f32>> {
-    let encoder = CpuEncoder::new(shape.clone(), model::weights(shape, 7), kernel, precision).unwrap();
-    encoder.all_states(batch).unwrap()
+/// What is computed of one model.
+struct Model<'a> {
+    shape: &'a EncoderShape,
+    seed: u64,
+    batch: &'a PackedBatch,
 }
 
-/// Asserts that two runs are as near as `tolerance` says, relative to values of at least 1: norms keep the rest
-/// of a row near that size.
-fn assert_near(found: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32, what: &str) {
+impl Model<'_> {
+    fn states(&self, kernel: Kernel, precision: Precision) -> Vec<Vec<f32>> {
+        let weights = model::weights(self.shape, self.seed);
+        CpuEncoder::new(self.shape.clone(), weights, kernel, precision)
+            .unwrap()
+            .all_states(self.batch)
+            .unwrap()
+    }
+}
+
+/// Models of each shape, and how many of them must be alike to the last code. A value very near a half is rounded to
+/// one code here and to the next one there: one model in six has such a value.
+const MODELS: u64 = 7;
+const ALIKE: usize = 3;
+
+/// How far two runs are apart at most, relative to values of at least 1: norms keep the rest of a row near that size.
+fn apart(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
     assert_eq!(found.len(), expected.len());
-    for (level, (found, expected)) in found.iter().zip(expected).enumerate() {
+    let mut worst = 0.0f32;
+    for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found.len(), expected.len());
-        for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
-            let near = (found - expected).abs() <= tolerance * expected.abs().max(1.0);
-            assert!(near, "{what}, level {level}, element {index}: {found}, expected {expected}");
+        for (found, expected) in found.iter().zip(expected) {
+            let apart = (found - expected).abs() / expected.abs().max(1.0);
+            worst = if apart <= worst { worst } else { apart };
         }
     }
+    worst
 }
 
 #[test]
@@ -35,20 +53,28 @@ fn kernels_agree() {
         for (seed, length) in [(1, 33), (2, 1), (3, 8), (4, 20)] {
             model::push(&mut batch, shape, seed, length);
         }
-        let plain = states(shape, Kernel::Portable, Precision::F32, &batch);
+        let models = (7..7 + MODELS).map(|seed| Model { shape, seed, batch: &batch });
+        let models: Vec<Model<'_>> = models.collect();
+        let plain: Vec<_> = models.iter().map(|m| m.states(Kernel::Portable, Precision::F32)).collect();
         for kernel in Kernel::available() {
             let what = format!("{kernel}, hidden {}", shape.hidden);
-            assert_near(&states(shape, kernel, Precision::F32, &batch), &plain, 1e-5, &what);
-
-            let what = format!("{kernel} in int8, hidden {}", shape.hidden);
-            let found = states(shape, kernel, Precision::Int8, &batch);
-            assert_near(&found, &plain, 0.2, &what);
-            // A value very near a half could be rounded to one code here and to the next one there, which no value
-            // of these models is; should one be some day, this is the place to allow for it.
-            let same = states(shape, same_codes(kernel), Precision::Int8, &batch);
+            let mut alike = 0;
+            for (model, plain) in models.iter().zip(&plain) {
+                let single = apart(&model.states(kernel, Precision::F32), plain);
+                assert!(single <= 1e-5, "{what}, seed {}: {single} apart", model.seed);
+                let found = model.states(kernel, Precision::Int8);
+                let lost = apart(&found, plain);
+                assert!(lost <= 0.2, "{what} in int8, seed {}: {lost} apart from f32", model.seed);
+                let same = apart(&found, &model.states(same_codes(kernel), Precision::Int8));
+                assert!(same <= 0.1, "{what} in int8, seed {}: {same} apart", model.seed);
+                alike += usize::from(same <= 1e-4);
+            }
             // There attention is of rounded numbers, after which other values become other codes.
-            let tolerance = if matches!(kernel, Kernel::Avx512Bf16 | Kernel::Amx) { 0.1 } else { 1e-4 };
-            assert_near(&found, &same, tolerance, &what);
+            let rounds = matches!(kernel, Kernel::Avx512Bf16 | Kernel::Amx);
+            assert!(
+                rounds || alike >= ALIKE,
+                "{what} in int8: {alike} of {MODELS} models have the same codes"
+            );
         }
     }
 }

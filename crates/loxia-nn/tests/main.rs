@@ -6,4 +6,5 @@ mod golden;
 mod model;
 mod naive;
 mod parity;
+mod pieces;
 mod refusals;

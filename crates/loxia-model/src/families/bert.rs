@@ -1,10 +1,10 @@
 //! BERT (`model_type: bert`), and the names RoBERTa and ELECTRA took over from it.
 
-use loxia_nn::{EncoderShape, EncoderWeights, LayerWeights};
+use loxia_nn::{EncoderShape, EncoderWeights};
 use serde::Deserialize;
 
 use super::config::{self, Common};
-use super::{Visitor, walk_linear, walk_norm};
+use super::{LayerNames, Visitor, walk_norm};
 
 /// `config.json` of a BERT model.
 #[derive(Debug, Deserialize)]
@@ -42,17 +42,25 @@ impl From<Config> for Common {
     }
 }
 
-/// Names of a BERT encoder.
-pub(super) fn walk(shape: &EncoderShape, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
-    walk_embeddings(shape, weights, visit);
-    for (index, layer) in weights.layers.iter_mut().enumerate() {
-        walk_layer(&format!("encoder.layer.{index}"), shape, layer, visit);
-    }
-}
+/// Names of a BERT encoder's layers.
+pub(super) const NAMES: LayerNames = LayerNames {
+    layers: "encoder.layer",
+    query: "attention.self.query",
+    key: "attention.self.key",
+    value: "attention.self.value",
+    attention_output: "attention.output.dense",
+    attention_norm: "attention.output.LayerNorm",
+    intermediate: "intermediate.dense",
+    output: "output.dense",
+    output_norm: "output.LayerNorm",
+};
+
+/// Name of the word table, in every family.
+pub(super) const WORDS: &str = "embeddings.word_embeddings.weight";
 
 /// Names of the embedding tables and their norm.
 pub(super) fn walk_embeddings(shape: &EncoderShape, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
-    visit("embeddings.word_embeddings.weight", &[shape.vocab, shape.embedding], &mut weights.word);
+    visit(WORDS, &[shape.vocab, shape.embedding], &mut weights.word);
     if let Some(position) = &mut weights.position {
         visit("embeddings.position_embeddings.weight", &[shape.positions, shape.embedding], position);
     }
@@ -60,21 +68,4 @@ pub(super) fn walk_embeddings(shape: &EncoderShape, weights: &mut EncoderWeights
         visit("embeddings.token_type_embeddings.weight", &[shape.types, shape.embedding], types);
     }
     walk_norm("embeddings.LayerNorm", shape.embedding, &mut weights.embedding_norm, visit);
-}
-
-/// Names of one layer.
-pub(super) fn walk_layer(
-    name: &str,
-    shape: &EncoderShape,
-    layer: &mut LayerWeights,
-    visit: &mut Visitor<'_>,
-) {
-    walk_linear(&format!("{name}.attention.self.query"), &mut layer.query, visit);
-    walk_linear(&format!("{name}.attention.self.key"), &mut layer.key, visit);
-    walk_linear(&format!("{name}.attention.self.value"), &mut layer.value, visit);
-    walk_linear(&format!("{name}.attention.output.dense"), &mut layer.attention_output, visit);
-    walk_norm(&format!("{name}.attention.output.LayerNorm"), shape.hidden, &mut layer.attention_norm, visit);
-    walk_linear(&format!("{name}.intermediate.dense"), &mut layer.intermediate, visit);
-    walk_linear(&format!("{name}.output.dense"), &mut layer.output, visit);
-    walk_norm(&format!("{name}.output.LayerNorm"), shape.hidden, &mut layer.output_norm, visit);
 }

@@ -1,10 +1,9 @@
 //! DistilBERT: BERT without token types, under names of its own.
 
-use loxia_nn::{EncoderShape, EncoderWeights};
 use serde::Deserialize;
 
+use super::LayerNames;
 use super::config::{self, Common};
-use super::{Visitor, bert, walk_linear, walk_norm};
 
 /// `config.json` of a DistilBERT model.
 #[derive(Debug, Deserialize)]
@@ -39,18 +38,15 @@ impl From<Config> for Common {
     }
 }
 
-/// Names of a DistilBERT encoder.
-pub(super) fn walk(shape: &EncoderShape, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
-    bert::walk_embeddings(shape, weights, visit);
-    for (index, layer) in weights.layers.iter_mut().enumerate() {
-        let name = format!("transformer.layer.{index}");
-        walk_linear(&format!("{name}.attention.q_lin"), &mut layer.query, visit);
-        walk_linear(&format!("{name}.attention.k_lin"), &mut layer.key, visit);
-        walk_linear(&format!("{name}.attention.v_lin"), &mut layer.value, visit);
-        walk_linear(&format!("{name}.attention.out_lin"), &mut layer.attention_output, visit);
-        walk_norm(&format!("{name}.sa_layer_norm"), shape.hidden, &mut layer.attention_norm, visit);
-        walk_linear(&format!("{name}.ffn.lin1"), &mut layer.intermediate, visit);
-        walk_linear(&format!("{name}.ffn.lin2"), &mut layer.output, visit);
-        walk_norm(&format!("{name}.output_layer_norm"), shape.hidden, &mut layer.output_norm, visit);
-    }
-}
+/// Names of a DistilBERT encoder's layers.
+pub(super) const NAMES: LayerNames = LayerNames {
+    layers: "transformer.layer",
+    query: "attention.q_lin",
+    key: "attention.k_lin",
+    value: "attention.v_lin",
+    attention_output: "attention.out_lin",
+    attention_norm: "sa_layer_norm",
+    intermediate: "ffn.lin1",
+    output: "ffn.lin2",
+    output_norm: "output_layer_norm",
+};

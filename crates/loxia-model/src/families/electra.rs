@@ -1,10 +1,9 @@
 //! ELECTRA: BERT whose embeddings may be narrower than its layers and are then projected.
+//! Its names are BERT's.
 
-use loxia_nn::{EncoderShape, EncoderWeights};
 use serde::Deserialize;
 
 use super::config::{self, Common};
-use super::{Visitor, bert, walk_linear};
 
 /// `config.json` of an ELECTRA model.
 #[derive(Debug, Deserialize)]
@@ -40,16 +39,5 @@ impl From<Config> for Common {
             padding_before_positions: None,
             relative: None,
         }
-    }
-}
-
-/// Names of an ELECTRA encoder.
-pub(super) fn walk(shape: &EncoderShape, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
-    bert::walk_embeddings(shape, weights, visit);
-    if let Some(projection) = &mut weights.embedding_projection {
-        walk_linear("embeddings_project", projection, visit);
-    }
-    for (index, layer) in weights.layers.iter_mut().enumerate() {
-        bert::walk_layer(&format!("encoder.layer.{index}"), shape, layer, visit);
     }
 }

@@ -1,7 +1,7 @@
 //! Encoder families: what `config.json` says and what the weights are called.
 //!
-//! One file a family. Each holds its `Config`, which mirrors `config.json`, and names its tensors in one
-//! walk over the weights; reading and writing are the same walk with another visitor. All families are
+//! One file a family. Each holds its `Config`, which mirrors `config.json`, and the names of its layers' parts. One walk
+//! visits every tensor under its name; reading and writing are the same walk with another visitor. All families are
 //! the same network to the engine ([`loxia_nn::EncoderShape`]), with these differences:
 //!
 //! | family | positions | types | apart from BERT |
@@ -23,7 +23,7 @@ mod roberta;
 
 use std::fmt;
 
-use loxia_nn::{Activation, EncoderShape, EncoderWeights, LayerNorm, LayerWeights, Linear};
+use loxia_nn::{Activation, EncoderShape, EncoderWeights, LayerMap, LayerNorm, LayerWeights, Linear, Matrix};
 
 pub(crate) use config::{ModelConfig, parse_config};
 
@@ -204,11 +204,32 @@ impl Architecture {
 
     /// Visits every tensor of the encoder under its name (without prefix).
     pub(crate) fn walk_encoder(&self, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
+        bert::walk_embeddings(&self.shape, weights, visit);
+        if let Some(projection) = &mut weights.embedding_projection {
+            walk_linear("embeddings_project", projection, visit);
+        }
+        let names = self.layer_names();
+        for (index, layer) in weights.layers.iter_mut().enumerate() {
+            names.walk(index, &self.shape, layer, visit);
+        }
+        if let (Some(bias), Some(relative)) = (&mut weights.relative_bias, &self.shape.relative) {
+            visit("encoder.relative_attention_bias.weight", &[relative.buckets, self.shape.heads], bias);
+        }
+    }
+
+    /// The name under which [`Architecture::walk_encoder`] visits a matrix.
+    pub(crate) fn matrix_name(&self, matrix: Matrix) -> String {
+        match matrix {
+            Matrix::Words => bert::WORDS.to_owned(),
+            Matrix::Layer { index, map } => format!("{}.weight", self.layer_names().map(index, map)),
+        }
+    }
+
+    fn layer_names(&self) -> &'static LayerNames {
         match self.family {
-            Family::Bert | Family::Roberta | Family::XlmRoberta => bert::walk(&self.shape, weights, visit),
-            Family::Electra => electra::walk(&self.shape, weights, visit),
-            Family::DistilBert => distilbert::walk(&self.shape, weights, visit),
-            Family::MpNet => mpnet::walk(&self.shape, weights, visit),
+            Family::Bert | Family::Roberta | Family::XlmRoberta | Family::Electra => &bert::NAMES,
+            Family::DistilBert => &distilbert::NAMES,
+            Family::MpNet => &mpnet::NAMES,
         }
     }
 
@@ -287,6 +308,56 @@ pub(crate) fn may_stay_unread(name: &str) -> bool {
         || name.ends_with("embeddings.token_type_ids")
         || name.contains("pooler.dense.")
         || HEADS.iter().any(|head| name.starts_with(head))
+}
+
+/// What a family calls the parts of its layers.
+struct LayerNames {
+    /// Before the layer's number.
+    layers: &'static str,
+    query: &'static str,
+    key: &'static str,
+    value: &'static str,
+    attention_output: &'static str,
+    attention_norm: &'static str,
+    intermediate: &'static str,
+    output: &'static str,
+    output_norm: &'static str,
+}
+
+impl LayerNames {
+    fn part(&self, index: usize, part: &str) -> String {
+        format!("{}.{index}.{part}", self.layers)
+    }
+
+    fn map(&self, index: usize, map: LayerMap) -> String {
+        let part = match map {
+            LayerMap::Query => self.query,
+            LayerMap::Key => self.key,
+            LayerMap::Value => self.value,
+            LayerMap::AttentionOutput => self.attention_output,
+            LayerMap::Intermediate => self.intermediate,
+            LayerMap::Output => self.output,
+        };
+        self.part(index, part)
+    }
+
+    /// Visits the tensors of a layer, each norm after the map that it follows.
+    fn walk(&self, index: usize, shape: &EncoderShape, layer: &mut LayerWeights, visit: &mut Visitor<'_>) {
+        for map in LayerMap::ALL {
+            walk_linear(&self.map(index, map), map.of_mut(layer), visit);
+            match map {
+                LayerMap::AttentionOutput => {
+                    let name = self.part(index, self.attention_norm);
+                    walk_norm(&name, shape.hidden, &mut layer.attention_norm, visit);
+                }
+                LayerMap::Output => {
+                    let name = self.part(index, self.output_norm);
+                    walk_norm(&name, shape.hidden, &mut layer.output_norm, visit);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 fn empty_linear(inputs: usize, outputs: usize) -> Linear {

@@ -1,10 +1,10 @@
 //! MPNet: no token types, positions as RoBERTa, and one table of relative attention biases for all layers.
 
-use loxia_nn::{EncoderShape, EncoderWeights, RelativeBuckets};
+use loxia_nn::RelativeBuckets;
 use serde::Deserialize;
 
+use super::LayerNames;
 use super::config::{self, Common};
-use super::{Visitor, bert, walk_linear, walk_norm};
 
 /// Rows of the bias table. `config.json` has a key for it, but transformers computes with this number
 /// whatever the key says.
@@ -50,21 +50,15 @@ impl From<Config> for Common {
     }
 }
 
-/// Names of an MPNet encoder.
-pub(super) fn walk(shape: &EncoderShape, weights: &mut EncoderWeights, visit: &mut Visitor<'_>) {
-    bert::walk_embeddings(shape, weights, visit);
-    for (index, layer) in weights.layers.iter_mut().enumerate() {
-        let name = format!("encoder.layer.{index}");
-        walk_linear(&format!("{name}.attention.attn.q"), &mut layer.query, visit);
-        walk_linear(&format!("{name}.attention.attn.k"), &mut layer.key, visit);
-        walk_linear(&format!("{name}.attention.attn.v"), &mut layer.value, visit);
-        walk_linear(&format!("{name}.attention.attn.o"), &mut layer.attention_output, visit);
-        walk_norm(&format!("{name}.attention.LayerNorm"), shape.hidden, &mut layer.attention_norm, visit);
-        walk_linear(&format!("{name}.intermediate.dense"), &mut layer.intermediate, visit);
-        walk_linear(&format!("{name}.output.dense"), &mut layer.output, visit);
-        walk_norm(&format!("{name}.output.LayerNorm"), shape.hidden, &mut layer.output_norm, visit);
-    }
-    if let (Some(bias), Some(relative)) = (&mut weights.relative_bias, &shape.relative) {
-        visit("encoder.relative_attention_bias.weight", &[relative.buckets, shape.heads], bias);
-    }
-}
+/// Names of an MPNet encoder's layers.
+pub(super) const NAMES: LayerNames = LayerNames {
+    layers: "encoder.layer",
+    query: "attention.attn.q",
+    key: "attention.attn.k",
+    value: "attention.attn.v",
+    attention_output: "attention.attn.o",
+    attention_norm: "attention.LayerNorm",
+    intermediate: "intermediate.dense",
+    output: "output.dense",
+    output_norm: "output.LayerNorm",
+};

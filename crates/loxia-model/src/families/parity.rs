@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{Family, ModelConfig};
 use crate::engine::{Engine, Machine};
 use crate::layout::{Layout, LayoutKind};
-use crate::network::{Network, Top};
+use crate::network::Top;
 use crate::options::ModelOptions;
 use crate::tokenizer::Tokenizer;
 
@@ -47,9 +47,9 @@ fn check(directory: &Path, kernel: Kernel) {
     let config = ModelConfig::read(&directory.join("config.json")).unwrap();
     let tokenizer = Tokenizer::open(directory).unwrap();
     let layout = Layout::new(LayoutKind::Pair).bind(&tokenizer, config.usable_positions()).unwrap();
-    let mut network = Network::read(directory, &config, Top::Classifier(config.facts.labels())).unwrap();
+    let top = Top::Classifier(config.facts.labels());
     let machine = Machine::new(&ModelOptions { kernel: Some(kernel), ..ModelOptions::default() }).unwrap();
-    let engine = Engine::new(&mut network, false, &machine).unwrap();
+    let (engine, _) = Engine::open(directory, &config, top, &machine).unwrap();
     let golden: Golden = crate::json::read_json(&directory.join("golden.json")).unwrap();
     for pair in golden.pairs {
         let query = layout.query(&QueryText::Plain(pair.query)).unwrap();

@@ -1,18 +1,15 @@
 //! A checkpoint file: the archive, its pickle, and tensors as views of storages.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
-
-use memmap2::Mmap;
 
 use super::machine;
 use super::value::{MAX_NAME, Program, Tensor, Value};
 use super::zip;
 use crate::error::{Error, Malformed, Result};
-use crate::weights::Dtype;
+use crate::weights::{Dtype, StoredFile, TensorBytes};
 
 /// A pickle holds names and sizes, not numbers; this is far beyond any checkpoint's.
 const MAX_PICKLE: usize = 16 << 20;
@@ -39,10 +36,9 @@ enum Source {
     Opaque(Arc<str>),
 }
 
-/// A checkpoint file, mapped.
+/// A checkpoint file.
 pub(crate) struct TorchFile {
-    path: PathBuf,
-    map: Mmap,
+    file: StoredFile,
     entries: Vec<zip::Entry>,
     tensors: Vec<TorchTensor>,
     opaque: Vec<String>,
@@ -50,12 +46,13 @@ pub(crate) struct TorchFile {
 
 impl TorchFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
-        // SAFETY: the map is read-only and private to this process. Another process that shortens the file
-        // while it is read can make a read fail with SIGBUS; checkpoints are not written in place.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", e))?;
-        let (entries, tensors, opaque) = read(&map).map_err(|e| e.at(path))?;
-        Ok(TorchFile { path: path.to_owned(), map, entries, tensors, opaque })
+        let file = StoredFile::open(path)?;
+        let (entries, tensors, opaque) = read(&file).map_err(|e| e.at(path))?;
+        Ok(TorchFile { file, entries, tensors, opaque })
+    }
+
+    pub(crate) fn file(&self) -> &StoredFile {
+        &self.file
     }
 
     pub(crate) fn tensors(&self) -> &[TorchTensor] {
@@ -76,14 +73,14 @@ impl TorchFile {
     }
 
     fn unresolved(&self, tensor: &str, class: &str) -> Error {
-        Error::Opaque { path: self.path.clone(), tensor: tensor.into(), class: class.into() }
+        Error::Opaque { path: self.file.path().to_owned(), tensor: tensor.into(), class: class.into() }
     }
 
     /// A tensor's bytes in row-major order.
-    pub(crate) fn contiguous(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+    pub(crate) fn bytes(&self, index: usize) -> Result<TensorBytes> {
         let tensor = &self.tensors[index];
         match &tensor.source {
-            Source::Entry(entry) => Ok(tensor.gather(self.entries[*entry].content(&self.map))),
+            Source::Entry(entry) => Ok(tensor.gather(&self.file, self.entries[*entry].range())),
             Source::Opaque(class) => Err(self.unresolved(&tensor.name, class)),
         }
     }
@@ -242,21 +239,23 @@ impl TorchTensor {
         })
     }
 
-    fn gather<'a>(&self, storage: &'a [u8]) -> Cow<'a, [u8]> {
+    fn gather(&self, file: &StoredFile, storage: Range<usize>) -> TensorBytes {
         let width = self.dtype.size();
         let elements: usize = self.shape.iter().product();
         if elements == 0 {
-            return Cow::Borrowed(&[]);
+            return TensorBytes::Gathered(Vec::new());
         }
         if self.is_contiguous() {
-            return Cow::Borrowed(&storage[self.offset * width..(self.offset + elements) * width]);
+            let start = storage.start + self.offset * width;
+            return TensorBytes::Stored(start..start + elements * width);
         }
+        let bytes = &file[storage.clone()];
         let mut out = Vec::with_capacity(elements * width);
         let mut index = vec![0_usize; self.shape.len()];
         for _ in 0..elements {
             let position: usize = index.iter().zip(&self.strides).map(|(i, stride)| i * stride).sum();
             let at = (self.offset + position) * width;
-            out.extend_from_slice(&storage[at..at + width]);
+            out.extend_from_slice(&bytes[at..at + width]);
             for (i, &side) in index.iter_mut().zip(&self.shape).rev() {
                 *i += 1;
                 if *i < side {
@@ -265,6 +264,7 @@ impl TorchTensor {
                 *i = 0;
             }
         }
-        Cow::Owned(out)
+        file.release(storage);
+        TensorBytes::Gathered(out)
     }
 }

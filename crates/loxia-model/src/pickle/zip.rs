@@ -162,6 +162,11 @@ impl Entry {
         self.data.len()
     }
 
+    /// Where its content is in the file.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.data.clone()
+    }
+
     /// The entry's content.
     pub(crate) fn content<'a>(&self, file: &'a [u8]) -> &'a [u8] {
         &file[self.data.clone()]

@@ -7,19 +7,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use memmap2::Mmap;
-#[cfg(unix)]
-use memmap2::UncheckedAdvice;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::Dtype;
-use crate::error::{Error, Malformed, Result};
+use super::{Dtype, StoredFile, TensorBytes};
+use crate::error::{Malformed, Result};
 
 /// Longest header accepted, as in the format's reference implementation.
 const MAX_HEADER: u64 = 100_000_000;
@@ -156,43 +152,29 @@ impl<'de> Deserialize<'de> for RawHeader {
     }
 }
 
-/// A safetensors file, mapped.
+/// A safetensors file.
 pub(crate) struct SafetensorsFile {
-    map: Mmap,
+    file: StoredFile,
     entries: Vec<Entry>,
 }
 
 impl SafetensorsFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
-        // SAFETY: the map is read-only and private to this process. Another process that shortens the file
-        // while it is read can make a read fail with SIGBUS; model files are not written in place.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", e))?;
-        let entries = parse_header(&map).map_err(|e| e.at(path))?;
-        Ok(SafetensorsFile { map, entries })
+        let file = StoredFile::open(path)?;
+        let entries = parse_header(&file).map_err(|e| e.at(path))?;
+        Ok(SafetensorsFile { file, entries })
+    }
+
+    pub(crate) fn file(&self) -> &StoredFile {
+        &self.file
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    pub(crate) fn bytes(&self, entry: usize) -> &[u8] {
-        &self.map[self.entries[entry].data.clone()]
-    }
-
-    /// Says that a tensor was read: its part of the file need not stay in memory beside the copy.
-    pub(crate) fn release(&self, entry: usize) {
-        #[cfg(unix)]
-        {
-            let data = &self.entries[entry].data;
-            // SAFETY: the map is of a file and never written; pages that are read again come from the file again.
-            let advised =
-                unsafe { self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, data.start, data.len()) };
-            // Advice that is not taken costs memory and nothing else.
-            drop(advised);
-        }
-        #[cfg(not(unix))]
-        let _ = entry;
+    pub(crate) fn bytes(&self, entry: usize) -> TensorBytes {
+        TensorBytes::Stored(self.entries[entry].data.clone())
     }
 }
 

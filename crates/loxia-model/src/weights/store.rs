@@ -1,14 +1,15 @@
 //! All weight files of a directory as one map from names to tensors.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 
 use indexmap::IndexMap;
 use loxia_nn::restore_rows;
 use serde::Deserialize;
 
-use super::Dtype;
 use super::safetensors::SafetensorsFile;
+use super::{Dtype, StoredFile, TensorBytes};
 use crate::error::{Error, Result};
 use crate::json::read_json;
 use crate::pickle::TorchFile;
@@ -33,6 +34,9 @@ struct Slot {
     /// Index of the steps of 8-bit weights, in the same file.
     steps: Option<usize>,
 }
+
+/// Numbers that are read at once, in whole rows: a MiB of them, which caches hold until they are packed.
+const PIECE: usize = 1 << 18;
 
 /// What the name of a weight's steps ends in, after the weight's own.
 pub(crate) const STEPS: &str = "_steps";
@@ -210,24 +214,60 @@ impl WeightStore {
     /// # Panics
     /// If the name is unknown or the type is not a weight type: ask first.
     pub(crate) fn read(&self, name: &str) -> Result<Vec<f32>> {
-        let slot = &self.tensors[name];
-        let mut values = Vec::with_capacity(slot.shape.iter().product());
-        match &self.files[slot.file] {
-            WeightFile::Safetensors(file) => {
-                let bytes = file.bytes(slot.index);
-                match slot.steps {
-                    None => slot.dtype.widen(bytes, &mut values),
-                    Some(steps) => {
-                        Dtype::F32.widen(file.bytes(steps), &mut values);
-                        let codes: Vec<i8> = bytes.iter().map(|&code| code as i8).collect();
-                        values = restore_rows(&codes, &values, slot.shape[1]);
-                    }
-                }
-                file.release(slot.index);
-            }
-            WeightFile::Torch(file) => slot.dtype.widen(&file.contiguous(slot.index)?, &mut values),
-        }
+        let mut values = Vec::with_capacity(self.tensors[name].shape.iter().product());
+        self.rows(name, &mut |rows| {
+            values.extend_from_slice(rows);
+            ControlFlow::Continue(())
+        })?;
         Ok(values)
+    }
+
+    /// Gives a tensor's values as f32 to `take`, some whole rows at a time, until it has seen enough.
+    ///
+    /// # Panics
+    /// If the name is unknown or the type is not a weight type: ask first.
+    pub(crate) fn rows(&self, name: &str, take: &mut dyn FnMut(&[f32]) -> ControlFlow<()>) -> Result<()> {
+        let slot = &self.tensors[name];
+        let (bytes, file) = self.bytes(slot.file, slot.index)?;
+        let mut buffer = Vec::new();
+        let steps = match slot.steps {
+            None => None,
+            Some(index) => {
+                let (bytes, file) = self.bytes(slot.file, index)?;
+                let mut steps = Vec::new();
+                Dtype::F32.widen(bytes.piece(file, 0..bytes.len(), &mut buffer)?, &mut steps);
+                Some(steps)
+            }
+        };
+        let width = slot.shape.iter().skip(1).product::<usize>().max(1);
+        let rows = (PIECE / width).max(1);
+        let at_once = rows * width * slot.dtype.size();
+        let mut values = Vec::new();
+        for (index, start) in (0..bytes.len()).step_by(at_once).enumerate() {
+            let piece = bytes.piece(file, start..bytes.len().min(start + at_once), &mut buffer)?;
+            match &steps {
+                None => {
+                    values.clear();
+                    slot.dtype.widen(piece, &mut values);
+                }
+                Some(steps) => {
+                    let codes: Vec<i8> = piece.iter().map(|&code| code as i8).collect();
+                    values = restore_rows(&codes, &steps[index * rows..], width);
+                }
+            }
+            if take(&values).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a tensor, and the file they are in.
+    fn bytes(&self, file: usize, index: usize) -> Result<(TensorBytes, &StoredFile)> {
+        Ok(match &self.files[file] {
+            WeightFile::Safetensors(file) => (file.bytes(index), file.file()),
+            WeightFile::Torch(file) => (file.bytes(index)?, file.file()),
+        })
     }
 }
 
@@ -276,5 +316,49 @@ fn other_weights(directory: &Path) -> String {
         String::new()
     } else {
         format!("; found {}: convert with `loxia model convert`, or save as safetensors", others.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::safetensors::{Outgoing, Values, write};
+    use super::*;
+
+    #[test]
+    fn pieces_of_large_tensors_are_the_whole() {
+        // Rows that no piece is a multiple of; three pieces and a bit.
+        let (rows, width) = (801, 1000);
+        let values: Vec<f32> = (0..rows * width).map(|n| (n as f32 * 0.37).sin()).collect();
+        let (codes, steps) = loxia_nn::quantise_rows(&values, width);
+        let restored = restore_rows(&codes, &steps, width);
+        let outgoing = |name: &str, shape: &[usize], values| Outgoing {
+            name: name.into(),
+            shape: shape.to_vec(),
+            values,
+        };
+        let tensors = [
+            outgoing("plain", &[rows, width], Values::F32((&values[..]).into())),
+            outgoing("half", &[rows, width], Values::F16(&values)),
+            outgoing("codes", &[rows, width], Values::I8(codes)),
+            outgoing("codes_steps", &[rows], Values::F32(steps.into())),
+            outgoing("nothing", &[0, 3], Values::F32(Vec::new().into())),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = fs::File::create(directory.path().join("model.safetensors")).unwrap();
+        write(&mut file, &tensors).unwrap();
+        let store = WeightStore::open(directory.path()).unwrap();
+        assert_eq!(store.read("plain").unwrap(), values);
+        let halves: Vec<f32> = values.iter().map(|&x| half::f16::from_f32(x).to_f32()).collect();
+        assert_eq!(store.read("half").unwrap(), halves);
+        assert_eq!(store.read("codes").unwrap(), restored);
+        assert!(store.read("nothing").unwrap().is_empty());
+        let mut pieces = Vec::new();
+        store
+            .rows("plain", &mut |rows| {
+                pieces.push(rows.len());
+                if pieces.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        assert_eq!(pieces, [262_000, 262_000], "whole rows, and no more than were wanted");
     }
 }

@@ -1,12 +1,13 @@
 //! From token ids to the first hidden states.
 
+use super::words::WordTable;
 use crate::kernels::{Isa, Packed};
 use crate::memory::Buffer;
 use crate::{Activation, EncoderShape, Error, LayerNorm, PackedBatch, Result};
 
 /// The tables, the norm over their sum, and the map to the hidden width where that differs.
 pub(super) struct Embeddings {
-    pub(super) word: Vec<f32>,
+    pub(super) words: WordTable,
     pub(super) types: Option<Vec<f32>>,
     pub(super) position: Option<Vec<f32>>,
     pub(super) norm: LayerNorm,
@@ -50,7 +51,7 @@ impl Embeddings {
         let width = self.norm.scale.len();
         let row = |index: u32| index as usize * width..(index as usize + 1) * width;
         for (token, sum) in (first..).zip(sums.chunks_exact_mut(width)) {
-            sum.copy_from_slice(&self.word[row(batch.ids()[token])]);
+            self.words.copy_row(batch.ids()[token] as usize, sum);
             // Types before positions: the order in which transformers adds them.
             let others = [(&self.types, batch.types()), (&self.position, batch.positions())];
             for (table, indices) in others {
@@ -81,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::kernels::speed::{best, kernels, report, wave};
-    use crate::{Kernel, Linear};
+    use crate::{Kernel, Linear, Precision};
 
     const VOCABULARY: usize = 11;
 
@@ -91,7 +92,14 @@ mod tests {
         projection: Option<Linear>,
     }
 
-    fn made(isa: Isa, width: usize, hidden: Option<usize>, types: bool, position: bool) -> Made {
+    fn made(
+        isa: Isa,
+        precision: Precision,
+        width: usize,
+        hidden: Option<usize>,
+        types: bool,
+        position: bool,
+    ) -> Made {
         let table = |rows: usize, shift: usize| wave(shift + rows * width).split_off(shift);
         // Widths of two or three may have next to no variance: an eps that keeps rounding small.
         let norm = LayerNorm { scale: wave(width), shift: wave(width), eps: 1e-2 };
@@ -102,7 +110,7 @@ mod tests {
             outputs,
         });
         let embeddings = Embeddings {
-            word: table(VOCABULARY, 3),
+            words: WordTable::of(precision, width, table(VOCABULARY, 3)),
             types: types.then(|| table(2, 5)),
             position: position.then(|| table(600, 7)),
             norm,
@@ -127,9 +135,10 @@ mod tests {
         let embeddings = &made.embeddings;
         let LayerNorm { scale, shift, eps } = &embeddings.norm;
         let width = scale.len();
-        let mut sum = vec![0.0; width];
+        let mut row = vec![0.0; width];
+        embeddings.words.copy_row(batch.ids()[token] as usize, &mut row);
+        let mut sum: Vec<f64> = row.into_iter().map(f64::from).collect();
         for (table, index) in [
-            (Some(&embeddings.word), batch.ids()[token]),
             (embeddings.types.as_ref(), batch.types()[token]),
             (embeddings.position.as_ref(), batch.positions()[token]),
         ] {
@@ -163,9 +172,10 @@ mod tests {
         ) {
             let batch = batch(&lengths);
             let first = (skip * batch.tokens() as f64) as usize;
-            for kernel in Kernel::available() {
+            let precisions = [Precision::F32, Precision::Int8];
+            for (kernel, precision) in Kernel::available().into_iter().flat_map(|k| precisions.map(|p| (k, p))) {
                 let isa = kernel.check().unwrap();
-                let made = made(isa, width, hidden, types, position);
+                let made = made(isa, precision, width, hidden, types, position);
                 let out_width = hidden.unwrap_or(width);
                 let mut states = vec![f32::NAN; (batch.tokens() - first) * out_width];
                 made.embeddings.embed(isa, &batch, first, &mut Buffer::default(), &mut states);
@@ -186,13 +196,15 @@ mod tests {
         for kernel in kernels() {
             println!("{kernel}");
             let isa = kernel.check().unwrap();
-            for (width, hidden) in [(384, None), (768, None), (128, Some(256))] {
-                let made = made(isa, width, hidden, true, true);
+            let shapes = [(384, None), (768, None), (128, Some(256))];
+            let precisions = [Precision::F32, Precision::Int8];
+            for ((width, hidden), precision) in shapes.into_iter().flat_map(|s| precisions.map(|p| (s, p))) {
+                let made = made(isa, precision, width, hidden, true, true);
                 let elements = batch.tokens() * hidden.unwrap_or(width);
                 let (mut states, mut scratch) = (vec![0.0; elements], Buffer::default());
                 let seconds = best(|| made.embeddings.embed(isa, &batch, 0, &mut scratch, &mut states));
                 let operations = elements * (3 + 2 * hidden.map_or(0, |_| width));
-                let what = format!("embeddings of {} x {width}", batch.tokens());
+                let what = format!("{precision} embeddings of {} x {width}", batch.tokens());
                 report(&what, operations, elements, seconds);
             }
         }

@@ -3,7 +3,7 @@
 use crate::kernels::{Codes, Isa, Operand, Weights};
 use crate::memory::{Buffer, Extent, Scratch};
 use crate::profile::timed;
-use crate::{Activation, EncoderShape, LayerNorm, LayerWeights, Precision, Profile, Work};
+use crate::{Activation, EncoderShape, LayerMap, LayerNorm, LayerWeights, Linear, Precision, Profile, Work};
 
 /// Weights of a layer, packed for a kernel.
 pub(super) struct Layer {
@@ -34,18 +34,25 @@ impl Scratch for BlockScratch {
 }
 
 impl Layer {
-    /// Packs weights whose shapes were checked.
-    pub(super) fn new(isa: Isa, precision: Precision, weights: LayerWeights) -> Self {
-        let pack = |maps: &[&crate::Linear]| Weights::new(isa, precision, maps);
-        Layer {
-            queries: pack(&[&weights.query]),
-            keys_values: pack(&[&weights.key, &weights.value]),
-            attention_output: pack(&[&weights.attention_output]),
-            attention_norm: weights.attention_norm,
-            intermediate: pack(&[&weights.intermediate]),
-            output: pack(&[&weights.output]),
-            output_norm: weights.output_norm,
-        }
+    /// Puts a layer together from what was checked and from what `read` makes of its maps; those of one call are read by
+    /// the same rows, and are packed side by side.
+    pub(super) fn new<E>(
+        frame: LayerWeights,
+        mut read: impl FnMut(&[(LayerMap, &Linear)]) -> Result<Weights, E>,
+    ) -> Result<Self, E> {
+        let mut maps = |maps: &[LayerMap]| {
+            let linears: Vec<_> = maps.iter().map(|&map| (map, map.of(&frame))).collect();
+            read(&linears)
+        };
+        Ok(Layer {
+            queries: maps(&[LayerMap::Query])?,
+            keys_values: maps(&[LayerMap::Key, LayerMap::Value])?,
+            attention_output: maps(&[LayerMap::AttentionOutput])?,
+            intermediate: maps(&[LayerMap::Intermediate])?,
+            output: maps(&[LayerMap::Output])?,
+            attention_norm: frame.attention_norm,
+            output_norm: frame.output_norm,
+        })
     }
 
     /// What comes after attention: takes rows of `states` on, given what attention made of them in `scratch`.

@@ -8,16 +8,18 @@ mod attend;
 mod embeddings;
 mod layer;
 mod passage;
+mod read;
+mod words;
 
 use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-use crate::kernels::{AttentionScratch, DistanceBias, Isa, Packed};
+use crate::kernels::{AttentionScratch, DistanceBias, Isa};
 use crate::memory::{Buffer, Extent, Pool, Scratch};
 use crate::operations;
 use crate::profile::Profile;
-use crate::{EncoderBackend, EncoderShape, EncoderWeights, Error, Kernel, PackedBatch, Precision, Result};
+use crate::{EncoderBackend, EncoderShape, Error, Kernel, PackedBatch, Precision, Result};
 use embeddings::Embeddings;
 use layer::{BlockScratch, Layer, Run};
 use passage::Passage;
@@ -87,45 +89,6 @@ const KEPT_FOR_BLOCKS: usize = 256 << 20;
 const KEPT_FOR_ATTENTION: usize = 64 << 20;
 
 impl CpuEncoder {
-    /// Checks the weights against the shape and packs them for a kernel, in a precision.
-    pub fn new(
-        shape: EncoderShape,
-        weights: EncoderWeights,
-        kernel: Kernel,
-        precision: Precision,
-    ) -> Result<Self> {
-        let isa = kernel.check()?;
-        weights.check(&shape)?;
-        let bias = match (shape.relative, &weights.relative_bias) {
-            (Some(relative), Some(bias)) => {
-                Some(DistanceBias::new(relative, bias, shape.heads, shape.positions))
-            }
-            _ => None,
-        };
-        let embeddings = Embeddings {
-            word: weights.word,
-            types: weights.types,
-            position: weights.position,
-            norm: weights.embedding_norm,
-            projection: weights.embedding_projection.as_ref().map(|map| Packed::new(isa, &[map])),
-        };
-        // One layer at a time: each one's plain weights are freed before the next is packed.
-        let layers = weights.layers.into_iter().map(|layer| Layer::new(isa, precision, layer)).collect();
-        Ok(CpuEncoder {
-            shape,
-            kernel,
-            precision,
-            isa,
-            embeddings,
-            bias,
-            layers,
-            threads: None,
-            batches: Pool::new(KEPT_FOR_BATCHES),
-            blocks: Pool::new(KEPT_FOR_BLOCKS),
-            attention: Pool::new(KEPT_FOR_ATTENTION),
-        })
-    }
-
     /// With the threads of a pool: a caller from outside computes with the help of all of them but one, and need not hand
     /// the work over to one of them first. Otherwise they are those of the pool it is called in, or else of the global one.
     pub fn with_threads(mut self, pool: Arc<ThreadPool>) -> Self {

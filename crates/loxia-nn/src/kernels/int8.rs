@@ -11,8 +11,10 @@
 use rayon::prelude::*;
 
 use super::mixing::{mix, mix_weights};
+use crate::Activation;
+#[cfg(test)]
+use crate::Linear;
 use crate::memory::{Buffer, Extent};
-use crate::{Activation, Linear};
 
 /// Most inputs whose sums are sure to fit 32 bits: 255 · 127 · inputs < 2³¹.
 pub(crate) const MOST_INPUTS: usize = (i32::MAX / (255 * 127)) as usize;
@@ -170,13 +172,24 @@ pub(crate) struct PanelInt8<'a> {
 
 impl PackedInt8 {
     /// Quantises and packs maps whose shapes were checked and whose inputs agree.
+    #[cfg(test)]
     pub(crate) fn new(reach: Reach, width: usize, maps: &[&Linear]) -> Self {
-        let inputs = maps[0].inputs;
-        let outputs: usize = maps.iter().map(|map| map.outputs).sum();
+        let outputs = maps.iter().map(|map| map.outputs).sum();
+        let mut packed = Self::empty(reach, width, maps[0].inputs, outputs);
+        let mut first = 0;
+        for map in maps {
+            packed.put(first, &map.weight);
+            map.bias.iter().for_each(|bias| packed.put_bias(first, bias));
+            first += map.outputs;
+        }
+        packed
+    }
+
+    /// Room for maps of the same input, all zeros.
+    pub(crate) fn empty(reach: Reach, width: usize, inputs: usize, outputs: usize) -> Self {
         let padded = outputs.next_multiple_of(width);
-        let words = reach.words(inputs);
-        let mut packed = PackedInt8 {
-            panels: Buffer::zeros(padded * words),
+        PackedInt8 {
+            panels: Buffer::zeros(padded * reach.words(inputs)),
             sums: Buffer::zeros(padded),
             steps: Buffer::zeros(padded),
             bias: Buffer::zeros(padded),
@@ -184,31 +197,39 @@ impl PackedInt8 {
             outputs,
             width,
             reach,
-        };
-        let rows: Vec<&[f32]> = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs)).collect();
-        let parts = packed.sums.par_chunks_mut(width).zip(packed.steps.par_chunks_mut(width));
-        let panels = packed.panels.par_chunks_mut(width * words).zip(parts).zip(rows.par_chunks(width));
-        panels.for_each(|((panel, (sums, steps)), rows)| {
+        }
+    }
+
+    /// Quantises and packs the weights, `[outputs][inputs]`, of some outputs from `first` on. What an output becomes
+    /// depends on its own weights alone, however they are cut into pieces.
+    pub(crate) fn put(&mut self, first: usize, rows: &[f32]) {
+        let (width, inputs, reach, words) = (self.width, self.inputs, self.reach, self.words());
+        let end = first + rows.len() / inputs;
+        let touched = first / width..end.div_ceil(width);
+        let lanes = touched.start * width..touched.end * width;
+        let panels = self.panels[lanes.start * words..lanes.end * words].par_chunks_mut(width * words);
+        let sums = self.sums[lanes.clone()].par_chunks_mut(width);
+        let steps = self.steps[lanes].par_chunks_mut(width);
+        panels.zip(sums.zip(steps)).enumerate().for_each(|(panel, (panel_words, (sums, steps)))| {
+            let start = (touched.start + panel) * width;
             let (mut codes, mut mixed) = (Vec::new(), vec![0.0; inputs]);
-            for (lane, row) in rows.iter().enumerate() {
-                mixed.copy_from_slice(row);
+            for output in start.max(first)..(start + width).min(end) {
+                let lane = output - start;
+                mixed.copy_from_slice(&rows[(output - first) * inputs..][..inputs]);
                 mix_weights(&mut mixed);
                 steps[lane] = quantise_weights(reach, &mixed, &mut codes);
                 sums[lane] = codes.iter().sum();
-                let column = panel[lane..].iter_mut().step_by(width);
+                let column = panel_words[lane..].iter_mut().step_by(width);
                 for (place, group) in column.zip(codes.chunks(WORD)) {
                     *place = word(group.iter().copied());
                 }
             }
         });
-        let mut first = 0;
-        for map in maps {
-            if let Some(values) = &map.bias {
-                packed.bias[first..first + map.outputs].copy_from_slice(values);
-            }
-            first += map.outputs;
-        }
-        packed
+    }
+
+    /// Sets the biases of some outputs from `first` on.
+    pub(crate) fn put_bias(&mut self, first: usize, bias: &[f32]) {
+        self.bias[first..first + bias.len()].copy_from_slice(bias);
     }
 
     pub(crate) fn inputs(&self) -> usize {

@@ -24,25 +24,36 @@ impl Packed {
 
     /// Packs into panels of a given width.
     pub(crate) fn with_width(width: usize, maps: &[&Linear]) -> Self {
-        let inputs = maps[0].inputs;
-        let outputs: usize = maps.iter().map(|map| map.outputs).sum();
+        let outputs = maps.iter().map(|map| map.outputs).sum();
+        let mut packed = Self::empty(width, maps[0].inputs, outputs);
+        let mut first = 0;
+        for map in maps {
+            packed.put(first, &map.weight);
+            map.bias.iter().for_each(|bias| packed.put_bias(first, bias));
+            first += map.outputs;
+        }
+        packed
+    }
+
+    /// Room for maps of the same input, all zeros.
+    pub(crate) fn empty(width: usize, inputs: usize, outputs: usize) -> Self {
         let padded = outputs.next_multiple_of(width);
-        let mut panels = Buffer::zeros(padded * inputs);
-        let mut bias = Buffer::zeros(padded);
-        let rows = maps.iter().flat_map(|map| map.weight.chunks_exact(inputs));
-        for (output, row) in rows.enumerate() {
-            let panel = &mut panels[output / width * width * inputs..][..width * inputs];
+        Packed { panels: Buffer::zeros(padded * inputs), bias: Buffer::zeros(padded), inputs, outputs, width }
+    }
+
+    /// Packs the weights, `[outputs][inputs]`, of some outputs from `first` on.
+    pub(crate) fn put(&mut self, first: usize, rows: &[f32]) {
+        let (width, inputs) = (self.width, self.inputs);
+        for (output, row) in (first..).zip(rows.chunks_exact(inputs)) {
+            let panel = &mut self.panels[output / width * width * inputs..][..width * inputs];
             let column = panel[output % width..].iter_mut().step_by(width);
             column.zip(row).for_each(|(place, &weight)| *place = weight);
         }
-        let mut first = 0;
-        for map in maps {
-            if let Some(values) = &map.bias {
-                bias[first..first + map.outputs].copy_from_slice(values);
-            }
-            first += map.outputs;
-        }
-        Packed { panels, bias, inputs, outputs, width }
+    }
+
+    /// Sets the biases of some outputs from `first` on.
+    pub(crate) fn put_bias(&mut self, first: usize, bias: &[f32]) {
+        self.bias[first..first + bias.len()].copy_from_slice(bias);
     }
 
     pub(crate) fn inputs(&self) -> usize {

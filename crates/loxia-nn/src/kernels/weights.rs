@@ -2,7 +2,9 @@
 
 use super::int8::{self, Codes, PackedInt8};
 use super::{Isa, Packed};
-use crate::{Linear, Precision};
+#[cfg(test)]
+use crate::Linear;
+use crate::Precision;
 
 /// Affine maps packed for a kernel.
 pub(crate) enum Weights {
@@ -23,14 +25,45 @@ pub(crate) enum Operand<'a> {
 
 impl Weights {
     /// Packs maps whose shapes were checked and whose inputs agree; their outputs are concatenated.
+    #[cfg(test)]
+    pub(crate) fn new(isa: Isa, precision: Precision, maps: &[&Linear]) -> Self {
+        let outputs = maps.iter().map(|map| map.outputs).sum();
+        let mut weights = Self::empty(isa, precision, maps[0].inputs, outputs);
+        let mut first = 0;
+        for map in maps {
+            weights.put(first, &map.weight);
+            map.bias.iter().for_each(|bias| weights.put_bias(first, bias));
+            first += map.outputs;
+        }
+        weights
+    }
+
+    /// Room for maps of the same input, all zeros.
     ///
     /// Maps of so many inputs that 32-bit sums could overflow stay in `f32`.
-    pub(crate) fn new(isa: Isa, precision: Precision, maps: &[&Linear]) -> Self {
+    pub(crate) fn empty(isa: Isa, precision: Precision, inputs: usize, outputs: usize) -> Self {
+        let width = isa.panel_width();
         match precision {
-            Precision::Int8 if maps[0].inputs <= int8::MOST_INPUTS => {
-                Weights::Int8(PackedInt8::new(isa.reach(), isa.panel_width(), maps))
+            Precision::Int8 if inputs <= int8::MOST_INPUTS => {
+                Weights::Int8(PackedInt8::empty(isa.reach(), width, inputs, outputs))
             }
-            Precision::Int8 | Precision::F32 => Weights::F32(Packed::new(isa, maps)),
+            Precision::Int8 | Precision::F32 => Weights::F32(Packed::empty(width, inputs, outputs)),
+        }
+    }
+
+    /// Packs the weights, `[outputs][inputs]`, of some outputs from `first` on.
+    pub(crate) fn put(&mut self, first: usize, rows: &[f32]) {
+        match self {
+            Weights::F32(weights) => weights.put(first, rows),
+            Weights::Int8(weights) => weights.put(first, rows),
+        }
+    }
+
+    /// Sets the biases of some outputs from `first` on.
+    pub(crate) fn put_bias(&mut self, first: usize, bias: &[f32]) {
+        match self {
+            Weights::F32(weights) => weights.put_bias(first, bias),
+            Weights::Int8(weights) => weights.put_bias(first, bias),
         }
     }
 
