@@ -1,6 +1,7 @@
 //! The six constants, by recall on held-out anchor rows.
 //!
-//! Every fifth anchor (at most 60) is held out; each constant in turn takes the value of its grid with
+//! Every fifth anchor is held out (at most 60; of fewer than 300 anchors another fifth in turn, until there are 60 rows to go
+//! by); each constant in turn takes the value of its grid with
 //! the highest mean recall (k = 10, 50, 100 at cost 50 and 200, 5 rounds), but leaves its default only
 //! for a gain above .002, which is about what chance gives. Of a large collection a sample of items stands
 //! for all: what is chosen are six shapes of the model, not where its items lie.
@@ -13,6 +14,7 @@ use crate::evaluate::mean_recall;
 use crate::{AnchorSet, QueryRows, Result, Schedule};
 
 const HELD_OUT: usize = 60;
+const FOLDS: usize = 5;
 const LEAST_GAIN: f64 = 0.002;
 const COSTS: [u64; 2] = [50, 200];
 /// Items that stand for all.
@@ -45,43 +47,61 @@ pub(crate) fn choose_under(
     } else {
         anchors
     };
-    let Some((kept, held)) = anchors.hold_out(0, 5, HELD_OUT) else { return Ok(base) };
-    let has_vectors = kept.item_vectors().is_some();
-    let fit = |settings| {
-        work.step(FIT_STEPS)?;
-        Posterior::fit(&kept, settings)
-    };
-    let mut choice = Choice { held, settings: base, best: None, model: fit(base)?, work };
-    choice.coordinate(&TRANSFORMS, |model, settings, &transform| {
-        if transform == settings.transform {
-            return Ok(model.clone());
+    let mut folds = Vec::new();
+    for fold in 0..folds_of(anchors.len()) {
+        if let Some((kept, held)) = anchors.hold_out(fold, FOLDS, HELD_OUT) {
+            folds.push(Fold { model: fit(&kept, base, work)?, kept, held });
         }
-        fit(PosteriorSettings { transform, ..settings })
+    }
+    if folds.is_empty() {
+        return Ok(base);
+    }
+    let has_vectors = anchors.item_vectors().is_some();
+    let mut choice = Choice { folds, settings: base, best: None, work };
+    choice.coordinate(&TRANSFORMS, |fold, settings, &transform| {
+        if transform == settings.transform {
+            return Ok(fold.model.clone());
+        }
+        fit(&fold.kept, PosteriorSettings { transform, ..settings }, work)
     })?;
     if has_vectors {
-        choice.coordinate(&QUERY_RIDGES, |_, settings, &query_ridge| {
-            fit(PosteriorSettings { query_ridge, ..settings })
+        choice.coordinate(&QUERY_RIDGES, |fold, settings, &query_ridge| {
+            fit(&fold.kept, PosteriorSettings { query_ridge, ..settings }, work)
         })?;
-        choice.coordinate(&PRIOR_TRUSTS, |_, settings, &prior_trust| {
-            fit(PosteriorSettings { prior_trust, ..settings })
+        choice.coordinate(&PRIOR_TRUSTS, |fold, settings, &prior_trust| {
+            fit(&fold.kept, PosteriorSettings { prior_trust, ..settings }, work)
         })?;
     }
-    choice.coordinate(&NOISES, |model, settings, &noise| {
-        Ok(model.with_noise_and_kernel(noise, settings.item_kernel))
+    choice.coordinate(&NOISES, |fold, settings, &noise| {
+        Ok(fold.model.with_noise_and_kernel(noise, settings.item_kernel))
     })?;
     if has_vectors {
-        choice.coordinate(&ITEM_KERNELS, |model, settings, &item_kernel| {
-            Ok(model.with_noise_and_kernel(settings.noise, item_kernel))
+        choice.coordinate(&ITEM_KERNELS, |fold, settings, &item_kernel| {
+            Ok(fold.model.with_noise_and_kernel(settings.noise, item_kernel))
         })?;
-        choice.coordinate(&DUAL_REGARDS, |model, _, &dual_regard| Ok(model.with_dual_regard(dual_regard)))?;
+        choice.coordinate(&DUAL_REGARDS, |fold, _, &dual_regard| {
+            Ok(fold.model.with_dual_regard(dual_regard))
+        })?;
     }
     Ok(choice.settings)
 }
 
+fn fit(anchors: &AnchorSet, settings: PosteriorSettings, work: &Work<'_>) -> Result<Posterior> {
+    work.step(FIT_STEPS)?;
+    Posterior::fit(anchors, settings)
+}
+
+/// How many folds of so many anchors are held out: with few anchors more than one, for what a handful of rows prefer
+/// is chance.
+fn folds_of(anchors: usize) -> usize {
+    (HELD_OUT * FOLDS).div_ceil(anchors.max(1)).min(FOLDS)
+}
+
 /// How far a choice tells its progress.
 pub(crate) fn choose_steps(anchors: &AnchorSet) -> u64 {
-    let held = anchors.len().div_ceil(5).min(HELD_OUT) as u64;
-    if held == 0 || anchors.len() < 2 {
+    let held = |fold| (0..anchors.len()).filter(|row| row % FOLDS == fold).count().min(HELD_OUT) as u64;
+    let held: Vec<u64> = (0..folds_of(anchors.len())).map(held).filter(|&held| held > 0).collect();
+    if anchors.len() < 2 {
         return 0;
     }
     let others = NOISES.len() - 1;
@@ -92,15 +112,22 @@ pub(crate) fn choose_steps(anchors: &AnchorSet) -> u64 {
         }
         None => (TRANSFORMS.len(), TRANSFORMS.len() + others),
     };
-    FIT_STEPS * fits as u64 + held * tried as u64
+    FIT_STEPS * (fits * held.len()) as u64 + held.iter().sum::<u64>() * tried as u64
+}
+
+/// Anchors held out, and a model of the others.
+struct Fold {
+    kept: AnchorSet,
+    held: QueryRows,
+    model: Posterior,
 }
 
 struct Choice<'a> {
-    held: QueryRows,
+    /// Models have the settings so far.
+    folds: Vec<Fold>,
     settings: PosteriorSettings,
     /// Recall of the settings so far.
     best: Option<f64>,
-    model: Posterior,
     work: &'a Work<'a>,
 }
 
@@ -109,29 +136,45 @@ impl Choice<'_> {
     fn coordinate<V>(
         &mut self,
         grid: &[V],
-        make: impl Fn(&Posterior, PosteriorSettings, &V) -> Result<Posterior>,
+        make: impl Fn(&Fold, PosteriorSettings, &V) -> Result<Posterior>,
     ) -> Result<()> {
-        let mut winner: Option<(f64, Posterior)> = None;
+        let mut winner: Option<(f64, Vec<Posterior>)> = None;
         for (at, value) in grid.iter().enumerate() {
             // The default was measured with the constants before.
             if at == 0 && self.best.is_some() {
                 continue;
             }
-            let model = make(&self.model, self.settings, value)?;
-            let tried = model.clone().with_schedule(Schedule::Even { rounds: 5 });
-            self.work.step(self.held.scores.rows() as u64)?;
-            let recall = mean_recall(&tried, &self.held, &COSTS)?;
+            let models = self.folds.iter().map(|fold| make(fold, self.settings, value));
+            let models = models.collect::<Result<Vec<_>>>()?;
+            let recall = self.recall(&models)?;
             let Some(default) = self.best else {
                 self.best = Some(recall);
                 continue;
             };
             if recall > winner.as_ref().map_or(default + LEAST_GAIN, |&(highest, _)| highest) {
-                winner = Some((recall, model));
+                winner = Some((recall, models));
             }
         }
-        if let Some((recall, model)) = winner {
-            (self.best, self.settings, self.model) = (Some(recall), model.settings, model);
+        if let Some((recall, models)) = winner {
+            self.best = Some(recall);
+            for (fold, model) in self.folds.iter_mut().zip(models) {
+                self.settings = model.settings;
+                fold.model = model;
+            }
         }
         Ok(())
+    }
+
+    /// Mean over all rows that are held out.
+    fn recall(&self, models: &[Posterior]) -> Result<f64> {
+        let (mut sum, mut rows) = (0.0, 0);
+        for (fold, model) in self.folds.iter().zip(models) {
+            let held = fold.held.scores.rows();
+            self.work.step(held as u64)?;
+            let model = model.clone().with_schedule(Schedule::Even { rounds: 5 });
+            sum += held as f64 * mean_recall(&model, &fold.held, &COSTS)?;
+            rows += held;
+        }
+        Ok(sum / rows as f64)
     }
 }
