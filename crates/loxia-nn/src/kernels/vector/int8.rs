@@ -2,7 +2,7 @@
 
 use super::elementwise::{GeluShort, Map, Same, activate_short};
 use super::tile::{Ahead, STEP, for_rows, unrolled};
-use super::{Simd, Task};
+use super::{MOST_LANES, Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, Coding, PackedInt8, PanelInt8, Reach};
 use crate::kernels::mixing::{GROUP, Mixing, TWO_THIRDS};
@@ -289,38 +289,51 @@ fn multiply<S: Simd>(simd: S, map: impl Map, work: ProductInt8<'_>) {
 
 #[inline(always)]
 fn by_panels<S: Simd, M: Map, const VECTORS: usize>(simd: S, map: M, work: ProductInt8<'_>) {
-    let outputs = work.weights.outputs();
-    let words = work.weights.words();
-    let width = VECTORS * S::LANES;
-    let mut panels = work.weights.panels().peekable();
-    let mut index = 0;
-    while let Some(panel) = panels.next() {
-        let next = panels.peek().map_or(&[][..], |next| next.words);
-        let first = index * width;
-        let columns = first..outputs.min(first + width);
-        let mut row = 0;
-        let tiles = work.out.chunks_mut(S::INT8_TILE_ROWS * outputs);
-        let count = tiles.len();
-        for (tile, out) in tiles.enumerate() {
-            if S::REACH.fold > 1 {
-                prefetch_share(simd, next, tile, count);
+    let ProductInt8 { codes, weights, activation, out } = work;
+    let (outputs, words, width) = (weights.outputs(), weights.words(), VECTORS * S::LANES);
+    let codes = RowCodes { words: &codes.words, scales: &codes.scales, zeros: &codes.zeros };
+    let rows = codes.scales.len();
+    let (whole, count) = (rows / S::INT8_TILE_ROWS, rows.div_ceil(S::INT8_TILE_ROWS));
+    let (in_whole, rest) = out.split_at_mut(whole * S::INT8_TILE_ROWS * outputs);
+    let mut panels = weights.panels().enumerate().peekable();
+    while let Some((index, panel)) = panels.next() {
+        let next = panels.peek().map_or(&[][..], |(_, next)| next.words);
+        let columns = index * width..outputs.min((index + 1) * width);
+        for (first, out) in [(0, &mut *in_whole), (whole, &mut *rest)] {
+            if !out.is_empty() {
+                let codes = codes.from(first * S::INT8_TILE_ROWS, words);
+                for_rows!(
+                    S::INT8_TILE_ROWS.min(out.len() / outputs),
+                    run_tiles::<S, VECTORS>(
+                        simd,
+                        map,
+                        codes,
+                        panel,
+                        (next, first, count),
+                        columns.clone(),
+                        outputs,
+                        out
+                    )
+                );
+                activate_short(simd, activation, out, outputs, columns.clone());
             }
-            let ahead = Ahead::new(next, tile, count, words / STEP);
-            let rows = out.len() / outputs;
-            let codes = TileCodes {
-                words: &work.codes.words[row * words..][..rows * words],
-                scales: &work.codes.scales[row..row + rows],
-                zeros: &work.codes.zeros[row..row + rows],
-            };
-            for_rows!(
-                rows,
-                run_tile::<S, VECTORS>(simd, map, codes, panel, ahead, columns.clone(), outputs, out)
-            );
-            activate_short(simd, work.activation, out, outputs, columns.clone());
-            row += rows;
         }
-        index += 1;
     }
+}
+
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the fields of the task that it makes")]
+fn run_tiles<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    map: impl Map,
+    codes: RowCodes<'_>,
+    panel: PanelInt8<'_>,
+    (next, first, count): (&[u32], usize, usize),
+    columns: std::ops::Range<usize>,
+    outputs: usize,
+    out: &mut [f32],
+) {
+    simd.run(Tiles::<_, ROWS, VECTORS> { map, codes, panel, next, first, count, columns, outputs, out });
 }
 
 /// Asks for the `share`-th of `shares` parts of what will be read when this is done: far memory is waited for
@@ -334,87 +347,92 @@ pub(super) fn prefetch_share<S: Simd, T>(simd: S, next: &[T], share: usize, shar
     part.iter().step_by(line).for_each(|value| simd.prefetch(std::ptr::from_ref(value).cast()));
 }
 
-/// Codes of a tile's rows.
+/// Codes of some rows.
 #[derive(Clone, Copy)]
-struct TileCodes<'a> {
+struct RowCodes<'a> {
     words: &'a [u32],
     scales: &'a [f32],
     zeros: &'a [i32],
 }
 
-/// A tile as a task of its own: inlined into the loops around it, it would lose registers to them.
-struct Tile<'a, M, const ROWS: usize, const VECTORS: usize> {
+impl RowCodes<'_> {
+    /// The rows from `first` on, of so many words each.
+    #[inline(always)]
+    fn from(self, first: usize, words: usize) -> Self {
+        RowCodes {
+            words: &self.words[first * words..],
+            scales: &self.scales[first..],
+            zeros: &self.zeros[first..],
+        }
+    }
+}
+
+/// The outputs of one panel for rows in tiles of `ROWS`, as a task of its own: inlined into the loop around it, it would
+/// lose registers to it. All tiles in one task: a call for each took a hundredth of the time.
+struct Tiles<'a, M, const ROWS: usize, const VECTORS: usize> {
     map: M,
-    codes: TileCodes<'a>,
+    codes: RowCodes<'a>,
     panel: PanelInt8<'a>,
-    /// Of the panel that comes next, if the fold is 1.
-    ahead: Ahead,
+    /// The panel that comes next: these are the tiles from `first` on of the `count` that ask for it.
+    next: &'a [u32],
+    first: usize,
+    count: usize,
     columns: std::ops::Range<usize>,
     outputs: usize,
     out: &'a mut [f32],
 }
 
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the fields of the task that it makes")]
-fn run_tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
-    simd: S,
-    map: impl Map,
-    codes: TileCodes<'_>,
-    panel: PanelInt8<'_>,
-    ahead: Ahead,
-    columns: std::ops::Range<usize>,
-    outputs: usize,
-    out: &mut [f32],
-) {
-    simd.run(Tile::<_, ROWS, VECTORS> { map, codes, panel, ahead, columns, outputs, out });
-}
-
-impl<M: Map, const ROWS: usize, const VECTORS: usize> Task for Tile<'_, M, ROWS, VECTORS> {
+impl<M: Map, const ROWS: usize, const VECTORS: usize> Task for Tiles<'_, M, ROWS, VECTORS> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Tile { map, codes, panel, mut ahead, columns, outputs, out } = self;
-        let sums = accumulate::<S, ROWS, VECTORS>(simd, codes.words, panel.words, || ahead.step(simd));
-        if columns.len() == VECTORS * S::LANES {
-            return write_whole(simd, map, &sums, codes, panel, outputs, &mut out[columns.start..]);
-        }
-        for (row, sums) in sums.iter().enumerate() {
-            let right = &mut out[row * outputs..][columns.clone()];
-            let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));
-            for (vector, &sum) in sums.iter().enumerate() {
-                let result = map.of(simd, meaning(simd, sum, coding, panel, vector));
-                simd.write(right.get_mut(vector * S::LANES..).unwrap_or(&mut []), result);
+        let Tiles { map, codes, panel, next, first, count, columns, outputs, out } = self;
+        let width = VECTORS * S::LANES;
+        let words = panel.words.len() / width;
+        for (tile, out) in out.chunks_exact_mut(ROWS * outputs).enumerate() {
+            let codes = codes.from(tile * ROWS, words);
+            if S::REACH.fold > 1 {
+                prefetch_share(simd, next, first + tile, count);
+            }
+            let mut ahead = Ahead::new(next, first + tile, count, words / STEP);
+            let sums = accumulate::<S, ROWS, VECTORS>(simd, codes, panel, || ahead.step(simd));
+            if columns.len() == width {
+                write(simd, map, &sums, codes, panel, outputs, &mut out[columns.start..]);
+                continue;
+            }
+            let mut whole = [0.0; MOST_SUMS];
+            write(simd, map, &sums, codes, panel, width, &mut whole);
+            for (out, values) in out.chunks_exact_mut(outputs).zip(whole.chunks_exact(width)) {
+                out[columns.clone()].copy_from_slice(&values[..columns.len()]);
             }
         }
     }
 }
 
-/// Writes what `map` makes of what sums mean to rows of whole vectors, `outputs` apart. Short and without a branch, so that the sums stay in
-/// registers: written down and read again they took a thirtieth of a product of 384 inputs.
+/// Sums of the largest tile of any implementation.
+const MOST_SUMS: usize = 8 * 3 * MOST_LANES;
+
+/// Writes what `map` makes of what sums mean to rows of whole vectors, so far apart. Short and without a branch, so that the
+/// sums stay in registers: written down and read again they took a thirtieth of a product of 384 inputs.
 #[inline(always)]
-fn write_whole<S: Simd, const ROWS: usize, const VECTORS: usize>(
+fn write<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     map: impl Map,
     sums: &[[S::Ints; VECTORS]; ROWS],
-    codes: TileCodes<'_>,
+    codes: RowCodes<'_>,
     panel: PanelInt8<'_>,
     outputs: usize,
     out: &mut [f32],
 ) {
-    let (scales, zeros) = (&codes.scales[..ROWS], &codes.zeros[..ROWS]);
+    let scales = &codes.scales[..ROWS];
     let width = VECTORS * S::LANES;
-    let panel = PanelInt8 {
-        sums: &panel.sums[..width],
-        steps: &panel.steps[..width],
-        bias: &panel.bias[..width],
-        ..panel
-    };
+    let panel = PanelInt8 { steps: &panel.steps[..width], bias: &panel.bias[..width], ..panel };
     assert!(out.len() >= (ROWS - 1) * outputs + VECTORS * S::LANES, "a tile ends within a vector");
     let out = out.as_mut_ptr();
     unrolled!(row < ROWS, {
-        let coding = (simd.splat(scales[row]), simd.splat_ints(zeros[row]));
+        let scale = simd.splat(scales[row]);
         let mut results = [simd.splat(0.0); VECTORS];
         for (vector, result) in results.iter_mut().enumerate() {
-            *result = meaning(simd, sums[row][vector], coding, panel, vector);
+            *result = meaning(simd, sums[row][vector], scale, panel, vector);
         }
         for (vector, result) in map.of_all(simd, results).into_iter().enumerate() {
             // SAFETY: row < ROWS and vector < VECTORS: by the assertion there is room for the last such vector.
@@ -423,64 +441,98 @@ fn write_whole<S: Simd, const ROWS: usize, const VECTORS: usize>(
     });
 }
 
-/// What sums of a row mean in a vector of a panel's outputs, given the row's scale and zero point.
+/// What a code would add to the sums of a vector of a panel's outputs if all inputs had it.
+#[inline(always)]
+pub(super) fn of_code<S: Simd>(simd: S, code: i32, panel: PanelInt8<'_>, vector: usize) -> S::Ints {
+    simd.mul_ints(simd.splat_ints(code), simd.read_ints(&panel.sums[vector * S::LANES..]))
+}
+
+/// What sums of a row mean in a vector of a panel's outputs, given the row's scale.
 #[inline(always)]
 pub(super) fn meaning<S: Simd>(
     simd: S,
     sums: S::Ints,
-    (scale, zero): (S::Vector, S::Ints),
+    scale: S::Vector,
     panel: PanelInt8<'_>,
     vector: usize,
 ) -> S::Vector {
     let lanes = vector * S::LANES..(vector + 1) * S::LANES;
-    let exact = simd.sub_ints(sums, simd.mul_ints(zero, simd.read_ints(&panel.sums[lanes.clone()])));
     let step = simd.mul(scale, simd.read(&panel.steps[lanes.clone()]));
-    simd.mul_add(simd.to_floats(exact), step, simd.read(&panel.bias[lanes]))
+    simd.mul_add(simd.to_floats(sums), step, simd.read(&panel.bias[lanes]))
 }
 
 /// Sums of the products of `ROWS` rows of codes with a panel; calls `between` every few words, if the fold is 1.
 #[inline(always)]
 fn accumulate<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
-    codes: &[u32],
-    panel: &[u32],
+    rows: RowCodes<'_>,
+    panel: PanelInt8<'_>,
     mut between: impl FnMut(),
 ) -> [[S::Ints; VECTORS]; ROWS] {
     let width = VECTORS * S::LANES;
-    let depth = panel.len() / width;
-    assert!(codes.len() >= ROWS * depth, "a tile's codes end before its panel");
+    let depth = panel.words.len() / width;
+    assert!(rows.words.len() >= ROWS * depth, "a tile's codes end before its panel");
     let fold = S::REACH.fold;
     assert!(depth.is_multiple_of(fold), "a panel ends within a sum of 16 bits");
     let mut sums = [[simd.splat_ints(0); VECTORS]; ROWS];
-    let (codes, panel) = (codes.as_ptr(), panel.as_ptr());
-    for first in (0..depth).step_by(fold) {
-        if fold == 1 && first.is_multiple_of(STEP) {
+    for (&zero, sums) in rows.zeros[..ROWS].iter().zip(&mut sums) {
+        for (vector, sum) in sums.iter_mut().enumerate() {
+            // Here, where it waits for nothing and nothing for it, and not when the sums are there.
+            *sum = of_code(simd, -zero, panel, vector);
+        }
+    }
+    let panel = panel.words.as_ptr();
+    let codes: [_; ROWS] = std::array::from_fn(|row| rows.words[row * depth..].as_ptr());
+    let whole = if fold == 1 { depth - depth % STEP } else { depth };
+    for first in (0..whole).step_by(if fold == 1 { STEP } else { fold }) {
+        if fold == 1 {
             between();
+            for word in first..first + STEP {
+                // SAFETY: word < depth; the panel has depth · width words, and each row has as many as asserted.
+                unsafe { add_word(simd, word, codes, panel, &mut sums, S::dot_add) };
+            }
+            continue;
         }
         let mut halves = [[simd.splat_ints(0); VECTORS]; ROWS];
         for word in first..first + fold {
-            let mut weights = [simd.splat_ints(0); VECTORS];
-            for (vector, weight) in weights.iter_mut().enumerate() {
-                // SAFETY: word < depth, so these lanes end within the panel's depth · width words.
-                *weight = unsafe { simd.load_ints(panel.add(word * width + vector * S::LANES).cast()) };
-            }
-            for row in 0..ROWS {
-                // SAFETY: row < ROWS and word < depth; the assertion above covers the last such index.
-                let code = simd.splat_ints(unsafe { *codes.add(row * depth + word) } as i32);
-                for (vector, &weight) in weights.iter().enumerate() {
-                    if fold == 1 {
-                        sums[row][vector] = simd.dot_add(sums[row][vector], code, weight);
-                    } else {
-                        halves[row][vector] = simd.dot_add_halves(halves[row][vector], code, weight);
-                    }
-                }
-            }
+            // SAFETY: as above.
+            unsafe { add_word(simd, word, codes, panel, &mut halves, S::dot_add_halves) };
         }
-        if fold > 1 {
-            for (sum, &half) in sums.as_flattened_mut().iter_mut().zip(halves.as_flattened()) {
-                *sum = simd.add_halves(*sum, half);
-            }
+        for (sum, &half) in sums.as_flattened_mut().iter_mut().zip(halves.as_flattened()) {
+            *sum = simd.add_halves(*sum, half);
         }
     }
+    for word in whole..depth {
+        // SAFETY: as above.
+        unsafe { add_word(simd, word, codes, panel, &mut sums, S::dot_add) };
+    }
     sums
+}
+
+/// Adds the products of one word of each row.
+///
+/// # Safety
+///
+/// `codes` must point to more than `word` words each, `panel` to more than `word` times its width.
+#[inline(always)]
+unsafe fn add_word<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    word: usize,
+    codes: [*const u32; ROWS],
+    panel: *const u32,
+    sums: &mut [[S::Ints; VECTORS]; ROWS],
+    add: impl Fn(S, S::Ints, S::Ints, S::Ints) -> S::Ints,
+) {
+    let mut weights = [simd.splat_ints(0); VECTORS];
+    for (vector, weight) in weights.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for a panel of more than `word` rows of VECTORS vectors.
+        *weight = unsafe { simd.load_ints(panel.add((word * VECTORS + vector) * S::LANES).cast()) };
+    }
+    for (sums, codes) in sums.iter_mut().zip(codes) {
+        // SAFETY: the caller vouches for more than `word` words.
+        let code = simd.splat_ints(unsafe { *codes.add(word) } as i32);
+        for (sum, &weight) in sums.iter_mut().zip(&weights) {
+            *sum = add(simd, *sum, code, weight);
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::elementwise::{Map, WithMap, with_short_map};
-use super::int8::{meaning, prefetch_share};
+use super::int8::{meaning, of_code, prefetch_share};
 use super::{Simd, Task};
 use crate::Activation;
 use crate::kernels::int8::{Codes, PackedInt8, PanelInt8, Reach};
@@ -151,11 +151,12 @@ fn finish<S: Simd, const VECTORS: usize>(
     let columns = column..outputs.min(column + PANEL);
     for index in rows {
         let (row, sums) = (place.row + index, &sums.0[index]);
-        let coding = (simd.splat(codes.scales[row]), simd.splat_ints(codes.zeros[row]));
+        let scale = simd.splat(codes.scales[row]);
         let mut values = [simd.splat(0.0); VECTORS];
         for (vector, value) in values.iter_mut().enumerate() {
             let sums = simd.read_ints(&sums[vector * S::LANES..]);
-            *value = meaning(simd, sums, coding, place.panel, vector);
+            let sums = simd.sub_ints(sums, of_code(simd, codes.zeros[row], place.panel, vector));
+            *value = meaning(simd, sums, scale, place.panel, vector);
         }
         let out = &mut out[row * outputs..][columns.clone()];
         for (vector, value) in map.of_all(simd, values).into_iter().enumerate() {
