@@ -77,6 +77,12 @@ pub struct EncoderSummary {
 }
 
 impl EncoderSummary {
+    /// What decides how much it computes.
+    pub fn sizes(&self) -> loxia_nn::Sizes {
+        let &EncoderSummary { layers, heads, hidden, intermediate, .. } = self;
+        loxia_nn::Sizes { layers, heads, hidden, intermediate }
+    }
+
     /// Whether its files keep layers in 8 bits.
     pub fn is_quantised(&self) -> bool {
         holds_codes(&self.dtypes)

@@ -5,7 +5,8 @@ use crate::{EncoderShape, PackedBatch, Result};
 /// An encoder on some device: a packed batch in, rows of the last hidden states out.
 ///
 /// A sequence's hidden states never depend on what else is in the batch, on its place there, on the number of
-/// threads or on which rows are asked for: the same backend and weights give the same bits.
+/// threads or on which rows of others are asked for: the same backend, weights and rows of its own give the same bits. Few
+/// rows of a sequence may be computed in another way than many, to the same result but for rounding.
 pub trait EncoderBackend: Send + Sync {
     /// Computes the last hidden states of `rows`, token indices of the packed batch in any order, into
     /// `out`, `[rows.len()][hidden]`.

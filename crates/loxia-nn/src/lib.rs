@@ -53,7 +53,7 @@ pub use encoder::CpuEncoder;
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use kernels::int8::{quantise_rows, restore_rows};
-pub use operations::{operations, operations_done};
+pub use operations::{Sizes, operations, operations_done};
 pub use plan::plan_batches;
 pub use precision::Precision;
 pub use profile::{Profile, Work};

@@ -1,6 +1,6 @@
 //! The numbers that define an encoder.
 
-use crate::{Activation, Error, Result};
+use crate::{Activation, Error, Result, Sizes};
 
 /// Shape of an encoder of the BERT class.
 ///
@@ -40,6 +40,12 @@ pub struct EncoderShape {
 }
 
 impl EncoderShape {
+    /// What decides how much it computes.
+    pub fn sizes(&self) -> Sizes {
+        let &EncoderShape { layers, heads, hidden, intermediate, .. } = self;
+        Sizes { layers, heads, hidden, intermediate }
+    }
+
     /// Width of one attention head.
     pub fn head_width(&self) -> usize {
         self.hidden / self.heads

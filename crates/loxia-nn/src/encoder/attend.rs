@@ -7,12 +7,20 @@ use crate::{AttentionPattern, PackedBatch, Work};
 
 /// Rows of one sequence whose attention is computed together.
 struct Part {
+    sequence: usize,
     /// First token of the sequence, its first slot on the shelf, and how many tokens it has.
     start: usize,
     slot: usize,
     keys: usize,
     /// These rows, among all wanted ones.
     rows: std::ops::Range<usize>,
+}
+
+/// Rows of one sequence: where they are among all wanted ones, and their places in the sequence.
+pub(super) struct PartOf<'a> {
+    pub(super) sequence: usize,
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) places: &'a [u32],
 }
 
 /// Which tokens attend, and in which pieces.
@@ -35,7 +43,7 @@ impl AttentionPlan {
             if !in_last {
                 let sequence = batch.sequence_of(token);
                 let (range, slot) = (batch.range(sequence), slots[sequence]);
-                parts.push(Part { start: range.start, slot, keys: range.len(), rows: row..row });
+                parts.push(Part { sequence, start: range.start, slot, keys: range.len(), rows: row..row });
             }
             if let Some(part) = parts.last_mut() {
                 part.rows.end = row + 1;
@@ -43,6 +51,15 @@ impl AttentionPlan {
             }
         }
         AttentionPlan { parts, places }
+    }
+
+    /// The wanted rows of each sequence.
+    pub(super) fn parts(&self) -> impl Iterator<Item = PartOf<'_>> {
+        self.parts.iter().map(|part| PartOf {
+            sequence: part.sequence,
+            rows: part.rows.clone(),
+            places: &self.places[part.rows.clone()],
+        })
     }
 
     /// How many rows attend.
@@ -66,7 +83,8 @@ impl AttentionPlan {
         })
     }
 
-    /// Attends: `queries` has a row for each wanted token, `kept` is what the shelf holds, head by head.
+    /// Attends: `queries` has a row for each wanted token, `kept` is what the shelf holds, head by head. Only
+    /// sequences `with_keys`.
     #[expect(clippy::too_many_arguments, reason = "what a layer's attention needs, each once")]
     pub(super) fn run(
         &self,
@@ -75,6 +93,7 @@ impl AttentionPlan {
         bias: Option<&DistanceBias>,
         queries: Rows<'_>,
         (shelf, kept): (Shelf, &[&[f32]]),
+        with_keys: impl Fn(usize) -> bool,
         scratch: &mut AttentionScratch,
         out: &mut [f32],
     ) {
@@ -93,7 +112,9 @@ impl AttentionPlan {
                 bias,
                 precision: run.precision,
             };
-            timed(run.profile, Work::Attention, || run.isa.attention(&work, scratch, out));
+            if with_keys(part.sequence) {
+                timed(run.profile, Work::Attention, || run.isa.attention(&work, scratch, out));
+            }
             rest = behind;
         }
     }

@@ -23,12 +23,14 @@ pub(super) struct BlockScratch {
     pub(super) attended: Buffer,
     pub(super) projected: Buffer,
     pub(super) intermediate: Buffer,
+    /// One head of queries or values of the rows wanted in the last layer.
+    pub(super) of_head: Buffer,
     pub(super) codes: Codes,
 }
 
 impl Scratch for BlockScratch {
     fn extent(&self) -> Extent {
-        let buffers = [&self.attended, &self.projected, &self.intermediate];
+        let buffers = [&self.attended, &self.projected, &self.intermediate, &self.of_head];
         buffers.into_iter().map(Buffer::extent).chain([self.codes.extent()]).sum()
     }
 }
@@ -58,7 +60,7 @@ impl Layer {
     /// What comes after attention: takes rows of `states` on, given what attention made of them in `scratch`.
     pub(super) fn finish(&self, run: Run<'_>, states: &mut [f32], scratch: &mut BlockScratch) {
         let rows = states.len() / run.shape.hidden;
-        let BlockScratch { attended, projected, intermediate, codes } = scratch;
+        let BlockScratch { attended, projected, intermediate, codes, .. } = scratch;
         let projected = projected.sized(states.len());
         let plain = Activation::Identity;
         run.affine(Work::AttentionOutput, attended, &self.attention_output, plain, codes, projected);
@@ -85,7 +87,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// `out = activation(rows · W + b)`.
-    fn affine(
+    pub(super) fn affine(
         self,
         work: Work,
         rows: &[f32],

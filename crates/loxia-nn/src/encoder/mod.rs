@@ -2,10 +2,12 @@
 //!
 //! Blocks of rows go through the layers (`passage`), so that a block's data stays in cache from attention up to
 //! the next layer's queries; the threads of the current rayon pool share the blocks of a batch. In the last
-//! layer only the wanted rows take more than the projection to keys and values.
+//! layer only the wanted rows take more than the projection to keys and values, and where few rows of a sequence are
+//! wanted not even these are made (`few_rows`).
 
 mod attend;
 mod embeddings;
+mod few_rows;
 mod layer;
 mod passage;
 mod read;
@@ -21,6 +23,8 @@ use crate::operations;
 use crate::profile::Profile;
 use crate::{EncoderBackend, EncoderShape, Error, Kernel, PackedBatch, Precision, Result};
 use embeddings::Embeddings;
+use few_rows::FewRows;
+pub(crate) use few_rows::is_less_work;
 use layer::{BlockScratch, Layer, Run};
 use passage::Passage;
 
@@ -57,6 +61,8 @@ pub struct CpuEncoder {
     embeddings: Embeddings,
     bias: Option<DistanceBias>,
     layers: Vec<Layer>,
+    /// Another way through the last layer, where there is one.
+    few_rows: Option<FewRows>,
     /// Whose threads share a batch, if not those of the pool it is called in.
     threads: Option<Arc<ThreadPool>>,
     batches: Pool<BatchScratch>,
@@ -177,16 +183,16 @@ impl CpuEncoder {
     }
 
     fn count_operations(&self, batch: &PackedBatch, rows: &[u32]) {
-        let EncoderShape { layers, hidden, intermediate, .. } = self.shape;
-        let of_sequence = |length, rows| operations::operations(layers, hidden, intermediate, length, rows);
-        let lengths = (0..batch.sequences()).map(|sequence| batch.range(sequence).len());
-        let no_rows: f64 = lengths.map(|length| of_sequence(length, 0)).sum();
-        let of_rows: f64 = rows
-            .iter()
-            .map(|&row| batch.range(batch.sequence_of(row as usize)).len())
-            .map(|length| of_sequence(length, 1) - of_sequence(length, 0))
-            .sum();
-        operations::count(no_rows + of_rows);
+        let mut wanted = vec![0; batch.sequences()];
+        let mut distinct = rows.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct.iter().for_each(|&row| wanted[batch.sequence_of(row as usize)] += 1);
+        let each = wanted.into_iter().enumerate();
+        let of_each = each.map(|(sequence, rows)| {
+            operations::operations(self.shape.sizes(), batch.range(sequence).len(), rows)
+        });
+        operations::count(of_each.sum());
     }
 }
 

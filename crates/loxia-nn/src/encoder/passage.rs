@@ -12,14 +12,15 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::attend::{AttentionPlan, lay_out_slots};
+use super::few_rows::{Wanted, is_less_work};
 use super::layer::{BlockScratch, Run};
 use super::{BatchScratch, CpuEncoder};
 use crate::PackedBatch;
-use crate::kernels::{PIECE, Rows, Shelf};
+use crate::kernels::{Operand, PIECE, Rows, Shelf};
 use crate::memory::Buffer;
 use crate::profile::{Work, timed};
 
@@ -41,6 +42,12 @@ pub(super) struct Passage<'a> {
     run: Run<'a>,
     batch: &'a PackedBatch,
     blocks: Vec<Mutex<Block<'a>>>,
+    /// Hidden states of each block, `[tokens][hidden]`. Only the last stage reads those of others.
+    states: Vec<RwLock<&'a mut [f32]>>,
+    /// Where each block ends.
+    ends: Vec<usize>,
+    /// How each sequence goes through the last layer.
+    ways: Vec<Way>,
     /// The first slot of each sequence on the shelf.
     slots: Vec<usize>,
     shelf: Shelf,
@@ -56,13 +63,13 @@ pub(super) struct Passage<'a> {
 /// Neighbouring tokens of a batch.
 struct Block<'a> {
     tokens: Range<usize>,
-    /// Hidden states, `[tokens][hidden]`.
-    states: &'a mut [f32],
     /// Queries for the layer that comes next: of all tokens; of the wanted ones before the last.
     queries: &'a mut [f32],
     /// Attention of all rows, and of the wanted ones in the last layer.
     attention: AttentionPlan,
     last_attention: AttentionPlan,
+    /// Whether attention in the last layer needs its keys and values.
+    last_keys: bool,
     /// Wanted tokens and their places in the output, in the order of the tokens.
     wanted: Vec<(u32, usize)>,
     /// Last states of the wanted tokens, each once.
@@ -86,20 +93,35 @@ impl<'a> Passage<'a> {
         let keeping = run.isa.keeping(run.precision);
         let (slots, count) = lay_out_slots(batch, keeping);
         let mut blocks: Vec<Block<'_>> = Vec::with_capacity(ends.len());
+        let mut states_of = Vec::with_capacity(ends.len());
         for &end in &ends {
             let tokens = blocks.last().map_or(0, |block| block.tokens.end)..end;
             let attention = AttentionPlan::new(batch, &slots, tokens.clone().map(|token| token as u32));
             let own = tokens.len() * hidden;
             let (states, queries) = (states.split_off_mut(..own), queries.split_off_mut(..own));
             let (Some(states), Some(queries)) = (states, queries) else { break };
-            let (last_attention, wanted, out) = (AttentionPlan::default(), Vec::new(), Vec::new());
-            blocks.push(Block { tokens, states, queries, attention, last_attention, wanted, out });
+            states_of.push(RwLock::new(states));
+            blocks.push(Block {
+                tokens,
+                queries,
+                attention,
+                last_attention: AttentionPlan::default(),
+                last_keys: false,
+                wanted: Vec::new(),
+                out: Vec::new(),
+            });
         }
         for (place, row) in rows.enumerate() {
             let block = ends.partition_point(|&end| end <= row as usize);
             blocks[block].wanted.push((row, place));
         }
         blocks.iter_mut().for_each(|block| block.wanted.sort_unstable());
+        let ways = ways(encoder, batch, &blocks);
+        for block in &mut blocks {
+            block.last_keys = !block.tokens.is_empty()
+                && (batch.sequence_of(block.tokens.start)..=batch.sequence_of(block.tokens.end - 1))
+                    .any(|sequence| ways[sequence] == Way::Keys);
+        }
         let shelf = Shelf { keeping, slots: count, width: run.shape.head_width() };
         let of_head = shelf.of_head();
         let kept = keys_values.each_mut().map(|buffer| {
@@ -113,6 +135,9 @@ impl<'a> Passage<'a> {
             batch,
             claimed: (0..stages * blocks.len()).map(|_| AtomicBool::new(false)).collect(),
             blocks: blocks.into_iter().map(Mutex::new).collect(),
+            states: states_of,
+            ends,
+            ways,
             slots,
             shelf,
             kept,
@@ -161,11 +186,13 @@ impl<'a> Passage<'a> {
     pub(super) fn watch(&self, mut after: impl FnMut(Vec<f32>)) {
         for stage in 0..self.ended.len() {
             let mut states = Vec::with_capacity(self.batch.tokens() * self.run.shape.hidden);
-            for block in &self.blocks {
+            for (index, block) in self.blocks.iter().enumerate() {
                 let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
-                self.take(stage, &mut block, None);
-                let last = stage + 1 == self.ended.len();
-                states.extend_from_slice(if last { &block.out } else { &*block.states });
+                self.take(stage, index, &mut block, None);
+                match stage + 1 == self.ended.len() {
+                    true => states.extend_from_slice(&block.out),
+                    false => states.extend_from_slice(&read(&self.states[index])),
+                }
             }
             after(states);
         }
@@ -198,48 +225,54 @@ impl<'a> Passage<'a> {
                 // Counts when dropped, so that a panic here does not leave others waiting.
                 let ended = Some(Count(ended));
                 // A block that panicked makes the whole pass panic in the end.
-                let mut block = self.blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
-                self.take(stage, &mut block, ended);
+                let mut locked = self.blocks[block].lock().unwrap_or_else(PoisonError::into_inner);
+                self.take(stage, block, &mut locked, ended);
             }
         }
     }
 
     /// One stage of one block; `ended` is dropped when others may go on.
-    fn take(&self, stage: usize, block: &mut Block<'_>, ended: Option<Count<'_>>) {
+    fn take(&self, stage: usize, index: usize, block: &mut Block<'_>, ended: Option<Count<'_>>) {
         let (encoder, run) = (self.encoder, self.run);
         let depth = encoder.layers.len();
         encoder.blocks.with(|scratch| {
+            if stage == depth && depth > 0 {
+                self.attend(depth - 1, block, scratch);
+                self.attend_few(block, scratch);
+                return encoder.layers[depth - 1].finish(run, &mut block.out, scratch);
+            }
+            let mut states = self.states[index].write().unwrap_or_else(PoisonError::into_inner);
             match stage.checked_sub(1) {
-                None => self.embed(block, &mut scratch.intermediate),
+                None => self.embed(block, &mut scratch.intermediate, &mut states),
                 Some(before) => {
-                    let layer = &encoder.layers[before];
                     self.attend(before, block, scratch);
-                    layer.finish(run, if stage < depth { block.states } else { &mut block.out }, scratch);
+                    encoder.layers[before].finish(run, &mut states, scratch);
                 }
             }
-            if stage + 1 == depth.max(1) {
-                self.keep_wanted(block);
+            if stage + 1 < depth {
+                return self.project(stage, block, &states, scratch, ended);
             }
-            if stage < depth {
-                self.project(stage, block, scratch, ended);
+            self.keep_wanted(block, &states);
+            if depth > 0 {
+                self.project_last(stage, block, states, scratch, ended);
             }
         });
     }
 
-    fn embed(&self, block: &mut Block<'_>, scratch: &mut Buffer) {
+    fn embed(&self, block: &Block<'_>, scratch: &mut Buffer, states: &mut [f32]) {
         let (embeddings, first) = (&self.encoder.embeddings, block.tokens.start);
         timed(self.run.profile, Work::Embeddings, || {
-            embeddings.embed(self.run.isa, self.batch, first, scratch, block.states);
+            embeddings.embed(self.run.isa, self.batch, first, scratch, states);
         });
     }
 
     /// Copies the wanted states, each once however often it is wanted: from here on only they go on.
-    fn keep_wanted(&self, block: &mut Block<'_>) {
+    fn keep_wanted(&self, block: &mut Block<'_>, states: &[f32]) {
         let (hidden, first) = (self.run.shape.hidden, block.tokens.start);
         let mut tokens: Vec<u32> = block.wanted.iter().map(|&(token, _)| token).collect();
         tokens.dedup();
-        let states = tokens.iter().map(|&token| &block.states[(token as usize - first) * hidden..][..hidden]);
-        block.out = states.flatten().copied().collect();
+        let wanted = tokens.iter().map(|&token| &states[(token as usize - first) * hidden..][..hidden]);
+        block.out = wanted.flatten().copied().collect();
         block.last_attention = AttentionPlan::new(self.batch, &self.slots, tokens.into_iter());
     }
 
@@ -248,23 +281,46 @@ impl<'a> Passage<'a> {
         &self,
         layer: usize,
         block: &mut Block<'_>,
+        states: &[f32],
         scratch: &mut BlockScratch,
         ended: Option<Count<'_>>,
     ) {
-        let (run, hidden, rows) = (self.run, self.run.shape.hidden, block.tokens.len());
         let BlockScratch { projected, codes, .. } = scratch;
         let weights = &self.encoder.layers[layer];
-        let projected = projected.sized(rows * 2 * hidden);
-        let operand = run.operand(block.states, &weights.keys_values, codes);
-        run.project(operand, &weights.keys_values, projected);
-        timed(run.profile, Work::Attention, || self.keep(layer, block, projected));
+        let operand = self.run.operand(states, &weights.keys_values, codes);
+        self.keys_values(layer, block, operand, projected);
         drop(ended);
-        if layer + 1 < self.encoder.layers.len() {
-            run.project(operand, &weights.queries, block.queries);
-        } else {
-            let operand = run.operand(&block.out, &weights.queries, codes);
-            run.project(operand, &weights.queries, &mut block.queries[..block.out.len()]);
+        self.run.project(operand, &weights.queries, block.queries);
+    }
+
+    /// The same for the last layer: keys and values only if some sequence of the block needs them, queries of the wanted
+    /// rows.
+    fn project_last(
+        &self,
+        layer: usize,
+        block: &mut Block<'_>,
+        states: RwLockWriteGuard<'_, &mut [f32]>,
+        scratch: &mut BlockScratch,
+        ended: Option<Count<'_>>,
+    ) {
+        let BlockScratch { projected, codes, .. } = scratch;
+        let weights = &self.encoder.layers[layer];
+        if block.last_keys {
+            let operand = self.run.operand(&states, &weights.keys_values, codes);
+            self.keys_values(layer, block, operand, projected);
         }
+        // Others read them as soon as they may.
+        drop(states);
+        drop(ended);
+        let operand = self.run.operand(&block.out, &weights.queries, codes);
+        self.run.project(operand, &weights.queries, &mut block.queries[..block.out.len()]);
+    }
+
+    /// Makes a block's keys and values and shelves them.
+    fn keys_values(&self, layer: usize, block: &Block<'_>, operand: Operand<'_>, projected: &mut Buffer) {
+        let projected = projected.sized(block.tokens.len() * 2 * self.run.shape.hidden);
+        self.run.project(operand, &self.encoder.layers[layer].keys_values, projected);
+        timed(self.run.profile, Work::Attention, || self.keep(layer, block, projected));
     }
 
     /// Puts a block's keys and values, side by side in `projected`, on the shelf.
@@ -295,8 +351,92 @@ impl<'a> Passage<'a> {
         let out = scratch.attended.sized(plan.rows() * hidden);
         let (pattern, bias) = (self.batch.pattern(), self.encoder.bias.as_ref());
         let kept = (self.shelf, heads.as_slice());
-        self.encoder.attention.with(|memory| plan.run(self.run, pattern, bias, queries, kept, memory, out));
+        let with_keys = |sequence: usize| !last || self.ways[sequence] == Way::Keys;
+        self.encoder.attention.with(|memory| {
+            plan.run(self.run, pattern, bias, queries, kept, with_keys, memory, out);
+        });
     }
+
+    /// Attention in the last layer of a block's rows whose sequences have no keys there.
+    fn attend_few(&self, block: &Block<'_>, scratch: &mut BlockScratch) {
+        let parts: Vec<_> = block.last_attention.parts().collect();
+        let few = parts.iter().filter(|part| self.ways[part.sequence] == Way::States);
+        let few: Vec<_> = few.map(|part| (part, self.blocks_of(part.sequence))).collect();
+        let (Some(few_rows), false) = (&self.encoder.few_rows, few.is_empty()) else { return };
+        // A block may hold the states of several sequences, and is locked once.
+        let mut held: Vec<Option<RwLockReadGuard<'_, &mut [f32]>>> = Vec::new();
+        held.resize_with(self.states.len(), || None);
+        for block in few.iter().flat_map(|(_, blocks)| blocks.clone()) {
+            held[block].get_or_insert_with(|| read(&self.states[block]));
+        }
+        let sequences = few.into_iter().map(|(part, blocks)| Wanted {
+            rows: part.rows.clone(),
+            places: part.places,
+            states: self.pieces(part.sequence, blocks, &held),
+        });
+        let sequences: Vec<_> = sequences.collect();
+        let bias = self.encoder.bias.as_ref();
+        self.encoder.attention.with(|memory| {
+            few_rows.attend(self.run, bias, &sequences, block.queries, scratch, &mut memory.scores);
+        });
+    }
+
+    /// The blocks that hold states of a sequence.
+    fn blocks_of(&self, sequence: usize) -> Range<usize> {
+        let tokens = self.batch.range(sequence);
+        let block_of = |token: usize| self.ends.partition_point(|&end| end <= token);
+        block_of(tokens.start)..block_of(tokens.end - 1) + 1
+    }
+
+    /// The states of a sequence, from the blocks that have them.
+    fn pieces<'s>(
+        &self,
+        sequence: usize,
+        blocks: Range<usize>,
+        held: &'s [Option<RwLockReadGuard<'_, &mut [f32]>>],
+    ) -> Vec<&'s [f32]> {
+        let (hidden, tokens) = (self.run.shape.hidden, self.batch.range(sequence));
+        let piece = |block: usize| {
+            let first = block.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let (start, end) = (tokens.start.max(first), tokens.end.min(self.ends[block]));
+            held[block].as_ref().map(|states| &states[(start - first) * hidden..(end - first) * hidden])
+        };
+        blocks.filter_map(piece).collect()
+    }
+}
+
+/// How a sequence goes through the last layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// None of its rows is wanted.
+    Nowhere,
+    /// By keys and values of all its tokens, as through the other layers.
+    Keys,
+    /// By its states themselves, for few rows.
+    States,
+}
+
+/// How each sequence of a batch goes through the last layer, which only its own wanted rows decide.
+fn ways(encoder: &CpuEncoder, batch: &PackedBatch, blocks: &[Block<'_>]) -> Vec<Way> {
+    let mut counts = vec![0; batch.sequences()];
+    let mut last = (0, 0..0);
+    for block in blocks {
+        for tokens in block.wanted.chunk_by(|(token, _), (next, _)| token == next) {
+            let token = tokens[0].0 as usize;
+            if !last.1.contains(&token) {
+                let sequence = batch.sequence_of(token);
+                last = (sequence, batch.range(sequence));
+            }
+            counts[last.0] += 1;
+        }
+    }
+    let way = |(sequence, count): (usize, usize)| match count {
+        0 => Way::Nowhere,
+        _ if encoder.few_rows.is_none() => Way::Keys,
+        _ if is_less_work(encoder.shape.sizes(), batch.range(sequence).len(), count) => Way::States,
+        _ => Way::Keys,
+    };
+    counts.into_iter().enumerate().map(way).collect()
 }
 
 /// Where blocks end: as many for each thread, all of nearly the same size.
@@ -352,6 +492,11 @@ fn soon_free<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
             Err(TryLockError::WouldBlock) => pause(&mut looks),
         }
     }
+}
+
+/// Locks what nobody writes any more.
+fn read<'s, 'a>(states: &'s RwLock<&'a mut [f32]>) -> RwLockReadGuard<'s, &'a mut [f32]> {
+    states.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wait_for(counter: &AtomicUsize, count: usize) {

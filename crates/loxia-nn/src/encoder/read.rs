@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::embeddings::Embeddings;
+use super::few_rows::FewRows;
 use super::layer::Layer;
 use super::words::WordTable;
 use super::{CpuEncoder, KEPT_FOR_ATTENTION, KEPT_FOR_BATCHES, KEPT_FOR_BLOCKS};
@@ -71,16 +72,28 @@ impl CpuEncoder {
             norm: frame.embedding_norm,
             projection: frame.embedding_projection.as_ref().map(|map| Packed::new(isa, &[map])),
         };
-        let layers = frame.layers.into_iter().enumerate();
-        let layers = layers
-            .map(|(index, frame)| Layer::new(frame, |maps| read_maps(isa, precision, index, maps, source)));
+        let mut few_rows = None;
+        let mut layers = Vec::with_capacity(frame.layers.len());
+        for (index, frame) in frame.layers.into_iter().enumerate() {
+            let last = index + 1 == shape.layers;
+            layers.push(Layer::new(frame, |maps| {
+                if !last || maps[0].0 != LayerMap::Key {
+                    return read_maps(isa, precision, index, maps, source, &mut |_| ());
+                }
+                let mut plain = Vec::with_capacity(2 * shape.hidden * shape.hidden);
+                let weights = read_maps(isa, precision, index, maps, source, &mut |rows| plain.extend(rows))?;
+                few_rows = Some(FewRows::new(isa, precision, &shape, &plain, maps[1].1));
+                Ok::<_, S::Error>(weights)
+            })?);
+        }
         Ok(CpuEncoder {
             kernel,
             precision,
             isa,
             embeddings,
             bias,
-            layers: layers.collect::<Result<_, S::Error>>()?,
+            layers,
+            few_rows,
             shape,
             threads: None,
             batches: Pool::new(KEPT_FOR_BATCHES),
@@ -90,13 +103,14 @@ impl CpuEncoder {
     }
 }
 
-/// Maps of the same input, side by side, their weights read one after the other.
+/// Maps of the same input, side by side, their weights read one after the other; `also` sees them as they come.
 fn read_maps<S: WeightSource>(
     isa: Isa,
     precision: Precision,
     index: usize,
     maps: &[(LayerMap, &Linear)],
     source: &mut S,
+    also: &mut dyn FnMut(&[f32]),
 ) -> Result<Weights, S::Error> {
     let inputs = maps[0].1.inputs;
     let outputs = maps.iter().map(|(_, linear)| linear.outputs).sum();
@@ -108,6 +122,7 @@ fn read_maps<S: WeightSource>(
             let end = count + rows.len();
             if end <= linear.outputs * inputs {
                 weights.put(first + count / inputs, rows);
+                also(rows);
             }
             count = end;
             ControlFlow::Continue(())

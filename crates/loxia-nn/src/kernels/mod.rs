@@ -12,6 +12,7 @@ mod packed;
 mod reference;
 #[cfg(test)]
 pub(crate) mod speed;
+mod states_attention;
 #[cfg(test)]
 mod tests;
 #[cfg(any(test, target_arch = "x86_64"))]
@@ -23,13 +24,15 @@ pub(crate) use distance::DistanceBias;
 pub(crate) use int8::Codes;
 use int8::{PackedInt8, Reach};
 pub(crate) use packed::Packed;
+pub(crate) use states_attention::StatesAttention;
 pub(crate) use weights::{Operand, Weights};
 
+use crate::memory::Buffer;
 use crate::{Activation, Kernel, LayerNorm, Precision};
 #[cfg(target_arch = "x86_64")]
 use vector::{
-    AddNorm, Attend, AttendByMatrix, AttendInPairs, KeepPairs, Product, ProductByMatrix, ProductInt8,
-    Quantise, Simd,
+    AddNorm, Attend, AttendByMatrix, AttendInPairs, AttendStates, KeepPairs, Product, ProductByMatrix,
+    ProductInt8, Quantise, Simd,
 };
 
 /// A kernel together with the proof that this machine can run it.
@@ -214,6 +217,15 @@ impl Isa {
             self,
             reference::attention(work, scratch, out),
             simd => simd.run(Attend { work, scratch, out })
+        );
+    }
+
+    /// Softmax attention of few queries over the states of one sequence; `out` is laid out as they are.
+    pub(crate) fn attend_states(self, work: &StatesAttention<'_>, scores: &mut Buffer, out: &mut [f32]) {
+        dispatch!(
+            self,
+            states_attention::attend_states(work, scores, out),
+            simd => simd.run(AttendStates { work, scores, out })
         );
     }
 }

@@ -121,7 +121,7 @@ fn weighted_values(work: &Attention<'_>, head: usize, weights: &[f32], factor: f
 }
 
 /// Replaces scores by `exp(score - largest)` and returns their sum: softmax without its division.
-fn exponentials(scores: &mut [f32]) -> f32 {
+pub(super) fn exponentials(scores: &mut [f32]) -> f32 {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     scores.iter_mut().for_each(|score| *score = math::exp(*score - largest));
     sum(scores)
@@ -136,7 +136,7 @@ fn sum(values: &[f32]) -> f32 {
     fold(lanes) + rest.iter().sum::<f32>()
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; LANES];
     let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {

@@ -5,11 +5,13 @@ use proptest::prelude::*;
 use super::int8::{self, Codes, PackedInt8, Reach};
 use super::mixing::{Mixing, mix, mix_weights};
 use super::vector::emulated::{Emulated, EmulatedUnit};
-use super::vector::{AddNorm, Attend, Product, ProductInt8, Quantise, Simd, panel_width};
+use super::vector::{AddNorm, Attend, AttendStates, Product, ProductInt8, Quantise, Simd, panel_width};
 use super::vector::{AttendByMatrix, AttendInPairs, KeepPairs, MATRIX_REACH, MatrixUnit, ProductByMatrix};
 use super::{
-    Attention, AttentionScratch, DistanceBias, Keeping, NewRows, PIECE, Packed, Rows, SLOTS, Shelf, reference,
+    Attention, AttentionScratch, DistanceBias, Keeping, NewRows, PIECE, Packed, Rows, SLOTS, Shelf,
+    StatesAttention, reference, states_attention,
 };
+use crate::memory::Buffer;
 use crate::{Activation, LayerNorm, Linear, Precision, RelativeBuckets};
 
 fn values(seed: u64, count: usize) -> Vec<f32> {
@@ -109,6 +111,43 @@ fn attention_by_matrix<S: Simd, U: MatrixUnit>(
     check_attention(heads, width, keys, queries, 8e-3, |work, scratch, out| {
         simd.run(AttendByMatrix { unit: unit(), work, scratch, out });
     });
+}
+
+/// Attention of some queries over states in three pieces.
+fn attend_states<S: Simd>(simd: S, heads: usize, width: usize, count: usize, queries: usize) {
+    let hidden = heads * width;
+    let relative = RelativeBuckets { buckets: 32, max_distance: 128 };
+    let bias = DistanceBias::new(relative, &values(1, 32 * heads), heads, count);
+    let places: Vec<u32> = (0..queries as u32).map(|query| query * 7 % count as u32).collect();
+    // Heads are further apart than these queries need.
+    let between_heads = (queries + 1) * hidden;
+    let (taken, states) = (values(2, heads * between_heads), values(3, count * hidden));
+    let (first, rest) = states.split_at(count / 3 * hidden);
+    let (second, third) = rest.split_at((count / 3 + count % 3) * hidden);
+    for bias in [None, Some(&bias)] {
+        let work = StatesAttention {
+            queries: &taken,
+            between_heads,
+            heads,
+            hidden,
+            places: &places,
+            states: &[first, second, third],
+            scale: 1.0 / (width as f32).sqrt(),
+            bias,
+        };
+        let mut scores = Buffer::default();
+        // What belongs to no query is left alone.
+        let (mut expected, mut found) = (vec![7.0; taken.len()], vec![7.0; taken.len()]);
+        states_attention::attend_states(&work, &mut scores, &mut expected);
+        simd.run(AttendStates { work: &work, scores: &mut scores, out: &mut found });
+        let what = format!("{queries} queries of {heads} heads of {width} over {count} states");
+        assert_close(&found, &expected, 1e-5, &what);
+        // However the states are cut, the bits are the same.
+        let whole = StatesAttention { states: &[&states], ..work };
+        let mut again = vec![7.0; taken.len()];
+        simd.run(AttendStates { work: &whole, scores: &mut scores, out: &mut again });
+        assert_eq!(found, again, "{what}");
+    }
 }
 
 fn check_attention(
@@ -460,6 +499,8 @@ fn common_and_extreme_sizes() {
     on_all!(attention_in_pairs(1, 5, 1, 1));
     // Fewer keys than there are lanes, in the first vector of two.
     on_all!(attention_in_pairs(3, 21, 7, 1));
+    on_all!(attend_states(12, 32, 40, 3));
+    on_all!(attend_states(1, 5, 1, 1));
     on_all_units!(attention_by_matrix(2, 32, 64, 64));
     on_all_units!(attention_by_matrix(1, 64, 300, 10));
     on_all_units!(attention_by_matrix(1, 5, 1, 1));
@@ -580,6 +621,7 @@ proptest! {
     ) {
         on_all!(attention(heads, width, keys, queries));
         on_all!(attention_in_pairs(heads, width, keys, queries));
+        on_all!(attend_states(heads, width, keys, queries));
         on_all_units!(attention_by_matrix(heads, width, keys, queries));
     }
 

@@ -125,10 +125,7 @@ impl Subject {
 
     /// Operations that sequences of these lengths take.
     pub(super) fn operations(&self, lengths: &[usize]) -> f64 {
-        let shape = &self.shape;
-        let of = |&length: &usize| {
-            operations(shape.layers, shape.hidden, shape.intermediate, length, self.rows_read(length))
-        };
+        let of = |&length: &usize| operations(self.shape.sizes(), length, self.rows_read(length));
         lengths.iter().map(of).sum()
     }
 

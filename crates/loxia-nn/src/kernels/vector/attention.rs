@@ -153,7 +153,7 @@ pub(super) fn add_bias<S: Simd>(simd: S, scores: &mut [f32], scale: f32, bias: &
 
 /// Replaces each score by `2^(factor · (score - largest))` and returns the sum.
 #[inline(always)]
-fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor: f32) -> f32 {
+pub(super) fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor: f32) -> f32 {
     let offset = simd.splat(-factor * simd.largest(largest));
     let factor = simd.splat(factor);
     let mut sum = simd.splat(0.0);

@@ -199,5 +199,5 @@ impl MatrixUnit for EmulatedUnit {
 fn dot_add(sum: i32, codes: i32, weights: i32) -> i32 {
     let weights = weights.to_le_bytes().map(|byte| i32::from(byte as i8));
     let codes = codes.to_le_bytes().map(i32::from);
-    sum + codes.iter().zip(weights).map(|(code, weight)| code * weight).sum::<i32>()
+    sum.wrapping_add(codes.iter().zip(weights).map(|(code, weight)| code * weight).sum())
 }

@@ -24,6 +24,7 @@ mod keep_pairs;
 mod matrix;
 mod norm;
 mod product;
+mod states_attention;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
@@ -44,6 +45,7 @@ pub(super) use matrix::MatrixUnit;
 pub(super) use matrix::{ProductByMatrix, REACH as MATRIX_REACH};
 pub(super) use norm::AddNorm;
 pub(super) use product::Product;
+pub(super) use states_attention::AttendStates;
 
 use super::int8::Reach;
 
