@@ -11,7 +11,7 @@ use super::layer::{BlockScratch, Run};
 use crate::kernels::{DistanceBias, Isa, StatesAttention, Weights};
 use crate::memory::Buffer;
 use crate::profile::timed;
-use crate::{Activation, EncoderShape, Linear, Precision, Sizes, Work};
+use crate::{Activation, EncoderShape, Linear, Precision, Sizes, Work, quantise_rows, restore_rows};
 
 /// How many times as long an operation may take here: small products, and attention in `f32`.
 const HANDICAP: usize = 3;
@@ -26,7 +26,9 @@ pub(crate) fn is_less_work(sizes: Sizes, length: usize, rows: usize) -> bool {
 
 /// Maps of the last layer, head by head.
 pub(super) struct FewRows {
-    heads: Vec<Head>,
+    /// From a query to what is multiplied with states: the key map transposed.
+    to_states: Vec<Weights>,
+    values: Vec<Weights>,
 }
 
 /// Wanted rows of one sequence.
@@ -39,37 +41,76 @@ pub(super) struct Wanted<'a> {
     pub(super) states: Vec<&'a [f32]>,
 }
 
-struct Head {
-    /// From a query to what is multiplied with states: the key map transposed.
-    to_states: Weights,
-    values: Weights,
+/// The maps while their weights come in.
+pub(super) struct Reading<'a> {
+    isa: Isa,
+    precision: Precision,
+    hidden: usize,
+    width: usize,
+    value: &'a Linear,
+    /// Rows of a head that is not complete.
+    pending: Vec<f32>,
+    maps: FewRows,
+}
+
+impl<'a> Reading<'a> {
+    /// For a shape, given the frame of the value map.
+    pub(super) fn new(isa: Isa, precision: Precision, shape: &EncoderShape, value: &'a Linear) -> Self {
+        let (hidden, width) = (shape.hidden, shape.head_width());
+        Reading {
+            isa,
+            precision,
+            hidden,
+            width,
+            value,
+            pending: Vec::new(),
+            maps: FewRows { to_states: Vec::new(), values: Vec::new() },
+        }
+    }
+
+    /// Takes rows of the key map, and then of the value map, as they come.
+    pub(super) fn take(&mut self, rows: &[f32]) {
+        for row in rows.chunks_exact(self.hidden) {
+            self.pending.extend_from_slice(row);
+            if self.pending.len() == self.width * self.hidden {
+                self.take_head();
+                self.pending.clear();
+            }
+        }
+    }
+
+    fn take_head(&mut self) {
+        if self.maps.to_states.len() < self.hidden / self.width {
+            return self.take_keys();
+        }
+        let first = self.maps.values.len() * self.width;
+        let mut values = Weights::empty(self.isa, self.precision, self.hidden, self.width);
+        values.put(0, &self.pending);
+        self.value.bias.iter().for_each(|bias| values.put_bias(0, &bias[first..][..self.width]));
+        self.maps.values.push(values);
+    }
+
+    fn take_keys(&mut self) {
+        if self.precision == Precision::Int8 {
+            // Kept in a file, 8-bit weights have steps by rows. Transposed they get others, but must be what they would be
+            // there.
+            let (codes, steps) = quantise_rows(&self.pending, self.hidden);
+            self.pending = restore_rows(&codes, &steps, self.hidden);
+        }
+        let columns = (0..self.hidden).map(|column| self.pending[column..].iter().step_by(self.hidden));
+        let transposed: Vec<f32> = columns.flatten().copied().collect();
+        let mut to_states = Weights::empty(self.isa, self.precision, self.width, self.hidden);
+        to_states.put(0, &transposed);
+        self.maps.to_states.push(to_states);
+    }
+
+    /// The maps, all of whose rows have come.
+    pub(super) fn finish(self) -> FewRows {
+        self.maps
+    }
 }
 
 impl FewRows {
-    /// From the weights of keys, then of values, `[2 · hidden][hidden]`.
-    pub(super) fn new(
-        isa: Isa,
-        precision: Precision,
-        shape: &EncoderShape,
-        keys_values: &[f32],
-        value: &Linear,
-    ) -> Self {
-        let (hidden, width) = (shape.hidden, shape.head_width());
-        let (keys, values) = keys_values.split_at(hidden * hidden);
-        let of_head = keys.chunks_exact(width * hidden).zip(values.chunks_exact(width * hidden)).enumerate();
-        let heads = of_head.map(|(head, (keys, values))| {
-            let mut to_states = Weights::empty(isa, precision, width, hidden);
-            let transposed: Vec<f32> =
-                (0..hidden).flat_map(|column| keys[column..].iter().step_by(hidden).copied()).collect();
-            to_states.put(0, &transposed);
-            let mut weights = Weights::empty(isa, precision, hidden, width);
-            weights.put(0, values);
-            value.bias.iter().for_each(|bias| weights.put_bias(0, &bias[head * width..][..width]));
-            Head { to_states, values: weights }
-        });
-        FewRows { heads: heads.collect() }
-    }
-
     /// Attends for some rows of a block, each with its query in `queries` and its result in `scratch.attended`, both
     /// `[rows][hidden]`.
     pub(super) fn attend(
@@ -87,22 +128,24 @@ impl FewRows {
         let BlockScratch { attended, projected, intermediate, of_head, codes } = scratch;
         let of_head = of_head.sized(count * width);
         // `[heads][rows][hidden]`: queries as states are multiplied with them, then sums of states.
-        let of_heads = self.heads.len() * count * hidden;
+        let heads = self.values.len();
+        let of_heads = heads * count * hidden;
         let (taken, sums) = (projected.sized(of_heads), intermediate.sized(of_heads));
 
-        for (head, (maps, taken)) in self.heads.iter().zip(taken.chunks_exact_mut(count * hidden)).enumerate()
+        for (head, (map, taken)) in
+            self.to_states.iter().zip(taken.chunks_exact_mut(count * hidden)).enumerate()
         {
             for (row, to) in rows().zip(of_head.chunks_exact_mut(width)) {
                 to.copy_from_slice(&queries[row * hidden + head * width..][..width]);
             }
-            run.affine(Work::Projections, of_head, &maps.to_states, Activation::Identity, codes, taken);
+            run.affine(Work::Projections, of_head, map, Activation::Identity, codes, taken);
         }
         let mut first = 0;
         for sequence in sequences {
             let work = StatesAttention {
                 queries: &taken[first * hidden..],
                 between_heads: count * hidden,
-                heads: self.heads.len(),
+                heads,
                 hidden,
                 places: sequence.places,
                 states: &sequence.states,
@@ -113,8 +156,8 @@ impl FewRows {
             timed(run.profile, Work::Attention, || run.isa.attend_states(&work, scores, sums));
             first += sequence.rows.len();
         }
-        for (head, (maps, sums)) in self.heads.iter().zip(sums.chunks_exact(count * hidden)).enumerate() {
-            run.affine(Work::Projections, sums, &maps.values, Activation::Identity, codes, of_head);
+        for (head, (map, sums)) in self.values.iter().zip(sums.chunks_exact(count * hidden)).enumerate() {
+            run.affine(Work::Projections, sums, map, Activation::Identity, codes, of_head);
             for (row, values) in rows().zip(of_head.chunks_exact(width)) {
                 attended[row * hidden + head * width..][..width].copy_from_slice(values);
             }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::embeddings::Embeddings;
-use super::few_rows::FewRows;
+use super::few_rows::Reading;
 use super::layer::Layer;
 use super::words::WordTable;
 use super::{CpuEncoder, KEPT_FOR_ATTENTION, KEPT_FOR_BATCHES, KEPT_FOR_BLOCKS};
@@ -80,9 +80,9 @@ impl CpuEncoder {
                 if !last || maps[0].0 != LayerMap::Key {
                     return read_maps(isa, precision, index, maps, source, &mut |_| ());
                 }
-                let mut plain = Vec::with_capacity(2 * shape.hidden * shape.hidden);
-                let weights = read_maps(isa, precision, index, maps, source, &mut |rows| plain.extend(rows))?;
-                few_rows = Some(FewRows::new(isa, precision, &shape, &plain, maps[1].1));
+                let mut reading = Reading::new(isa, precision, &shape, maps[1].1);
+                let weights = read_maps(isa, precision, index, maps, source, &mut |rows| reading.take(rows))?;
+                few_rows = Some(reading.finish());
                 Ok::<_, S::Error>(weights)
             })?);
         }
