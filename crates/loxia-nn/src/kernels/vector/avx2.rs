@@ -98,13 +98,19 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn store_codes(self, to: *mut u8, vector: __m256) {
+    unsafe fn store_codes(self, to: *mut u8, vectors: [__m256; 4]) {
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
         unsafe {
-            let codes = _mm256_cvtps_epi32(vector);
-            let (low, high) = (_mm256_castsi256_si128(codes), _mm256_extracti128_si256::<1>(codes));
-            let codes = _mm_packs_epi32(low, high);
-            _mm_storel_epi64(to.cast(), _mm_packus_epi16(codes, codes));
+            let [a, b, c, d] = [
+                _mm256_cvtps_epi32(vectors[0]),
+                _mm256_cvtps_epi32(vectors[1]),
+                _mm256_cvtps_epi32(vectors[2]),
+                _mm256_cvtps_epi32(vectors[3]),
+            ];
+            // Either step cuts what does not fit, and works within halves, which have to be put in order.
+            let bytes = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(bytes, order));
         }
     }
 

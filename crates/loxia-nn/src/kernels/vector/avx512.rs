@@ -141,9 +141,20 @@ impl<const LEVEL: u8> Simd for Avx512<LEVEL> {
     }
 
     #[inline(always)]
-    unsafe fn store_codes(self, to: *mut u8, vector: __m512) {
+    unsafe fn store_codes(self, to: *mut u8, vectors: [__m512; 4]) {
         // SAFETY: the caller vouches for the pointer, `self` for the instructions.
-        unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(vector))) }
+        unsafe {
+            let [a, b, c, d] = [
+                _mm512_cvtps_epi32(vectors[0]),
+                _mm512_cvtps_epi32(vectors[1]),
+                _mm512_cvtps_epi32(vectors[2]),
+                _mm512_cvtps_epi32(vectors[3]),
+            ];
+            // Either step cuts what does not fit, and works within quarters, which have to be put in order.
+            let bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_storeu_si512(to.cast(), _mm512_permutexvar_epi32(order, bytes));
+        }
     }
 
     #[inline(always)]

@@ -123,9 +123,10 @@ impl<const NARROW: bool> Simd for Emulated<NARROW> {
         ints.map(|value| value as f32)
     }
 
-    unsafe fn store_codes(self, to: *mut u8, vector: Lanes) {
+    unsafe fn store_codes(self, to: *mut u8, vectors: [Lanes; 4]) {
+        let codes = vectors.map(|vector| vector.map(|value| value.round_ties_even() as u8));
         // SAFETY: the caller vouches for the pointer.
-        unsafe { to.cast::<[u8; 16]>().write_unaligned(vector.map(|value| value.round_ties_even() as u8)) }
+        unsafe { to.cast::<[[u8; 16]; 4]>().write_unaligned(codes) }
     }
 
     fn times_power_of_two(self, x: Lanes, shifted: Lanes) -> Lanes {

@@ -76,17 +76,6 @@ impl<S: Simd> Bounds<S> {
         }
     }
 
-    /// What holds all that these hold, which were kept apart so that none waits for the others.
-    #[inline(always)]
-    fn of_all(simd: S, parts: [Self; 3]) -> Self {
-        let [a, b, c] = parts;
-        Bounds {
-            low: simd.min(simd.min(a.low, b.low), c.low),
-            high: simd.max(simd.max(a.high, b.high), c.high),
-            residue: simd.add(simd.add(a.residue, b.residue), c.residue),
-        }
-    }
-
     #[inline(always)]
     fn coding(&self, simd: S, top: i32) -> Coding {
         let smallest = -simd.largest(simd.sub(simd.splat(0.0), self.low));
@@ -103,9 +92,16 @@ fn mix<S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &mut [f32]) -> Boun
     let (mut stride, mut left) = (GROUP, mixing.groups);
     let source = |stride: usize| (stride == GROUP).then_some(row);
     while left > 8 {
-        butterflies::<S, 8>(simd, stride, source(stride), mixed);
-        stride *= 8;
-        left /= 8;
+        if left == 64 {
+            // The last pass has the fewer to keep in registers, of which it needs three times as many.
+            butterflies::<S, 16>(simd, stride, source(stride), mixed);
+            stride *= 16;
+            left /= 16;
+        } else {
+            butterflies::<S, 8>(simd, stride, source(stride), mixed);
+            stride *= 8;
+            left /= 8;
+        }
     }
     let source = source(stride);
     match (left, mixing.thirds) {
@@ -133,7 +129,7 @@ fn last<S: Simd, const RADIX: usize, const PARTS: usize>(
     assert!(source.is_none_or(|source| source.len() >= mixed.len()));
     let to = mixed.as_mut_ptr();
     let from = source.map_or(to.cast_const(), <[f32]>::as_ptr);
-    let mut ways = [Bounds::new(simd); 3];
+    let mut bounds = Bounds::new(simd);
     for first in (0..mixed.len()).step_by(PARTS * part) {
         for at in (first..first + stride).step_by(S::LANES) {
             let mut values = [[simd.splat(0.0); RADIX]; PARTS];
@@ -144,25 +140,24 @@ fn last<S: Simd, const RADIX: usize, const PARTS: usize>(
                 all_apart(simd, values);
             }
             unrolled!(index < RADIX, {
-                let way = &mut ways[index % 3];
                 let mut outs = values.map(|values| values[index]);
                 if let [a, b, c] = outs[..] {
                     let shift = simd.mul(simd.add(simd.add(a, b), c), simd.splat(TWO_THIRDS));
                     outs.iter_mut().for_each(|out| *out = simd.sub(*out, shift));
                     // None of them is NaN without it.
-                    way.look_at(simd, shift);
+                    bounds.look_at(simd, shift);
                 } else {
-                    outs.iter().for_each(|&out| way.look_at(simd, out));
+                    outs.iter().for_each(|&out| bounds.look_at(simd, out));
                 }
                 for (place, &out) in outs.iter().enumerate() {
-                    ways[(index + place) % 3].widen(simd, out);
+                    bounds.widen(simd, out);
                     // SAFETY: as for reading.
                     unsafe { simd.store(to.add(place * part + index * stride + at), out) };
                 }
             });
         }
     }
-    Bounds::of_all(simd, ways)
+    bounds
 }
 
 /// Sums and differences of values one, two, ... up to `RADIX / 2` strides apart, of `source` or else in place.
@@ -216,6 +211,7 @@ fn all_apart<S: Simd, const RADIX: usize>(simd: S, values: &mut [S::Vector; RADI
     apart::<S, RADIX, 1>(simd, values);
     apart::<S, RADIX, 2>(simd, values);
     apart::<S, RADIX, 4>(simd, values);
+    apart::<S, RADIX, 8>(simd, values);
 }
 
 /// Sums and differences of the values `APART` from each other.
@@ -229,31 +225,37 @@ fn apart<S: Simd, const RADIX: usize, const APART: usize>(simd: S, values: &mut 
     }
 }
 
+/// Vectors whose codes are written at once.
+const FOUR: usize = 4;
+
 #[inline(always)]
 fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, top: i32, words: &mut [u32]) {
     let (inverse, offset) = (simd.splat(coding.inverse), simd.splat(coding.zero as f32));
     let top = simd.splat(top as f32);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
-    let whole = values.len() / S::LANES;
-    for (values, bytes) in values.chunks_exact(S::LANES).zip(bytes.chunks_exact_mut(S::LANES)) {
-        // SAFETY: the chunk has room for the codes of one vector.
-        unsafe { simd.store_codes(bytes.as_mut_ptr(), code(simd, simd.read(values), inverse, offset, top)) };
-    }
-    let rest = &values[whole * S::LANES..];
-    let bytes = &mut bytes[whole * S::LANES..];
-    if !bytes.is_empty() {
-        let mut last = [0u8; 64];
-        // SAFETY: 64 bytes are enough for the codes of any vector.
-        unsafe { simd.store_codes(last.as_mut_ptr(), code(simd, simd.read(rest), inverse, offset, top)) };
+    assert!(bytes.len() <= values.len().next_multiple_of(FOUR * S::LANES));
+    for (values, bytes) in values.chunks(FOUR * S::LANES).zip(bytes.chunks_mut(FOUR * S::LANES)) {
+        let mut codes = [simd.splat(0.0); FOUR];
+        if values.len() == FOUR * S::LANES {
+            for (vector, code) in codes.iter_mut().enumerate() {
+                // SAFETY: there are as many values as lanes of so many vectors.
+                let x = unsafe { simd.load(values.as_ptr().add(vector * S::LANES)) };
+                *code = simd.min(top, simd.mul_add(x, inverse, offset));
+            }
+            // SAFETY: there are as many bytes as values.
+            unsafe { simd.store_codes(bytes.as_mut_ptr(), codes) };
+            continue;
+        }
+        for (values, code) in values.chunks(S::LANES).zip(&mut codes) {
+            *code = simd.min(top, simd.mul_add(simd.read(values), inverse, offset));
+        }
+        let mut last = [0u8; FOUR * MOST_LANES];
+        // SAFETY: there is room for the codes of so many vectors.
+        unsafe { simd.store_codes(last.as_mut_ptr(), codes) };
         // The values behind the row's end must be 0, and the coding's 0 is another code.
-        last[rest.len()..].fill(0);
+        last[values.len()..].fill(0);
         bytes.copy_from_slice(&last[..bytes.len()]);
     }
-}
-
-#[inline(always)]
-fn code<S: Simd>(simd: S, x: S::Vector, inverse: S::Vector, offset: S::Vector, top: S::Vector) -> S::Vector {
-    simd.min(top, simd.max(simd.splat(0.0), simd.mul_add(x, inverse, offset)))
 }
 
 /// `out = activation(input · W + b)`.

@@ -150,11 +150,11 @@ pub(super) trait Simd: Copy {
     /// The nearest floats.
     fn to_floats(self, ints: Self::Ints) -> Self::Vector;
 
-    /// Rounds values between 0 and 255 to the nearest integers and writes them as bytes.
+    /// Rounds values up to 255 to the nearest integers and writes them as bytes; those below 0, and NaN, become 0.
     ///
     /// # Safety
-    /// `to` must be valid for writing `LANES` bytes.
-    unsafe fn store_codes(self, to: *mut u8, vector: Self::Vector);
+    /// `to` must be valid for writing four times `LANES` bytes.
+    unsafe fn store_codes(self, to: *mut u8, vectors: [Self::Vector; 4]);
 
     /// Writes the vector rounded to bfloat16; a number halfway between two goes away from 0.
     ///
