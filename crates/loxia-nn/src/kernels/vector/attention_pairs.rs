@@ -135,17 +135,28 @@ impl<const ROWS: usize, const VECTORS: usize> Task for Tile<'_, ROWS, VECTORS> {
             }
         }
 
-        let mut inverses = [0.0; ROWS];
-        for (row, inverse) in inverses.iter_mut().enumerate() {
-            let scores = &mut scores[row * stride..][..keys];
-            *inverse = match work.bias {
-                None => 1.0 / exponentials(simd, scores, largest[row], work.scale() * LOG2_E),
-                Some(bias) => {
+        let factor = match work.bias {
+            None => work.scale() * LOG2_E,
+            Some(bias) => {
+                for (row, largest) in largest.iter_mut().enumerate() {
                     let bias = bias.row(head, places[row] as usize, work.count);
-                    let largest = add_bias(simd, scores, work.scale(), bias);
-                    1.0 / exponentials(simd, scores, largest, LOG2_E)
+                    *largest = add_bias(simd, &mut scores[row * stride..][..keys], work.scale(), bias);
                 }
-            };
+                LOG2_E
+            }
+        };
+        let mut inverses = [0.0; ROWS];
+        let mut groups = inverses.chunks_exact_mut(TOGETHER);
+        let mut row = 0;
+        for inverses in &mut groups {
+            let of_rows = (&mut scores[row * stride..], &largest[row..]);
+            exponentials::<S, TOGETHER>(simd, of_rows, stride, keys, factor, inverses);
+            row += TOGETHER;
+        }
+        for inverse in groups.into_remainder().chunks_mut(1) {
+            let of_rows = (&mut scores[row * stride..], &largest[row..]);
+            exponentials::<S, 1>(simd, of_rows, stride, keys, factor, inverse);
+            row += 1;
         }
 
         let shares: &[u32] = bytemuck::cast_slice(scores);
@@ -264,23 +275,42 @@ impl Outputs<'_> {
     }
 }
 
-/// Replaces each score by `2^(factor · (score - largest))`, rounded and therefore in half the space, and returns the
-/// sum of these.
+/// Rows whose exponentials are made together: of one row they are not enough to keep the processor busy, for the sum is a
+/// chain, and so is what its beginning and its end wait for.
+const TOGETHER: usize = 4;
+
+/// Replaces the first `count` scores of each of `ROWS` rows, `stride` apart, by `2^(factor · (score - largest))`, rounded
+/// and therefore in half the space, and tells one by the sum of these.
 #[inline(always)]
-fn exponentials<S: Simd>(simd: S, scores: &mut [f32], largest: S::Vector, factor: f32) -> f32 {
-    let offset = simd.splat(-factor * simd.largest(largest));
+fn exponentials<S: Simd, const ROWS: usize>(
+    simd: S,
+    (scores, largest): (&mut [f32], &[S::Vector]),
+    stride: usize,
+    count: usize,
+    factor: f32,
+    inverses: &mut [f32],
+) {
+    let mut offsets = [simd.splat(0.0); ROWS];
+    for (offset, &largest) in offsets.iter_mut().zip(largest) {
+        *offset = simd.splat(-factor * simd.largest(largest));
+    }
     let factor = simd.splat(factor);
-    let mut sum = simd.splat(0.0);
-    assert!(scores.len().is_multiple_of(S::LANES));
-    let (count, scores) = (scores.len(), scores.as_mut_ptr());
+    let mut sums = [simd.splat(0.0); ROWS];
+    assert!(count.is_multiple_of(S::LANES) && scores.len() >= (ROWS - 1) * stride + count);
+    let scores = scores.as_mut_ptr();
     for first in (0..count).step_by(S::LANES) {
-        // SAFETY: a whole vector is left. What is written, in half the space from the beginning on, is never beyond
-        // what was read.
-        unsafe {
-            let share = short_exp2(simd, simd.mul_add(simd.load(scores.add(first)), factor, offset));
-            simd.store_halves(scores.cast::<u16>().add(first), share);
-            sum = simd.add(sum, share);
+        for (row, (sum, &offset)) in sums.iter_mut().zip(&offsets).enumerate() {
+            // SAFETY: by the assertion a whole vector is left in each row. What is written, in half the space from the
+            // row's beginning on, is never beyond what was read.
+            unsafe {
+                let scores = scores.add(row * stride);
+                let share = short_exp2(simd, simd.mul_add(simd.load(scores.add(first)), factor, offset));
+                simd.store_halves(scores.cast::<u16>().add(first), share);
+                *sum = simd.add(*sum, share);
+            }
         }
     }
-    simd.sum(sum)
+    for (inverse, &sum) in inverses.iter_mut().zip(&sums) {
+        *inverse = 1.0 / simd.sum(sum);
+    }
 }
