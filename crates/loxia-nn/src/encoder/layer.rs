@@ -5,6 +5,10 @@ use crate::memory::{Buffer, Extent, Scratch};
 use crate::profile::timed;
 use crate::{Activation, EncoderShape, LayerMap, LayerNorm, LayerWeights, Linear, Precision, Profile, Work};
 
+/// Rows that go through both feed-forward maps before the next ones: what lies between the maps is the widest there is,
+/// and should not leave the second cache.
+const FEED_FORWARD_ROWS: usize = 96;
+
 /// Weights of a layer, packed for a kernel.
 pub(super) struct Layer {
     pub(super) queries: Weights,
@@ -59,17 +63,19 @@ impl Layer {
 
     /// What comes after attention: takes rows of `states` on, given what attention made of them in `scratch`.
     pub(super) fn finish(&self, run: Run<'_>, states: &mut [f32], scratch: &mut BlockScratch) {
-        let rows = states.len() / run.shape.hidden;
         let BlockScratch { attended, projected, intermediate, codes, .. } = scratch;
         let projected = projected.sized(states.len());
         let plain = Activation::Identity;
         run.affine(Work::AttentionOutput, attended, &self.attention_output, plain, codes, projected);
         run.add_norm(states, projected, &self.attention_norm);
 
-        let intermediate = intermediate.sized(rows * run.shape.intermediate);
         let activation = run.shape.activation;
-        run.affine(Work::Intermediate, states, &self.intermediate, activation, codes, intermediate);
-        run.affine(Work::Output, intermediate, &self.output, plain, codes, projected);
+        let together = FEED_FORWARD_ROWS * run.shape.hidden;
+        for (states, projected) in states.chunks(together).zip(projected.chunks_mut(together)) {
+            let inner = intermediate.sized(states.len() / run.shape.hidden * run.shape.intermediate);
+            run.affine(Work::Intermediate, states, &self.intermediate, activation, codes, inner);
+            run.affine(Work::Output, inner, &self.output, plain, codes, projected);
+        }
         run.add_norm(states, projected, &self.output_norm);
     }
 }
