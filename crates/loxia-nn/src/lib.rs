@@ -11,7 +11,8 @@
 //! # The same bits
 //!
 //! For one kernel, a sequence's hidden states do not depend on what else is in the batch, on its place there,
-//! on the number of threads or on which rows are asked for. Each output of a product is one chain of
+//! on the number of threads or on which rows of other sequences are asked for; few of its own rows may be computed
+//! in another way than many (see [`EncoderBackend`]). Each output of a product is one chain of
 //! additions over its inputs, in order, whatever tile computed it; attention and norms reduce within a row,
 //! in an order fixed by the row's length. General matrix libraries do not promise that.
 //!

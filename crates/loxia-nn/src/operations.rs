@@ -8,7 +8,7 @@
 //!
 //! In the last layer everything but keys and values is needed for the rows only that the head reads. Where these are few,
 //! keys and values are not made either: r rows then take 4rh² for maps head by head and 4rhn for each head's attention over
-//! the states themselves. Norms, activations, embeddings and heads are left out: they are a few per mille. Padding does
+//! the states themselves. That is what a sequence needs: beside one that needs its keys, some that are not needed may be made. Norms, activations, embeddings and heads are left out: they are a few per mille. Padding does
 //! not exist, so it is never counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -71,8 +71,10 @@ impl Layer {
 
         let activation = run.shape.activation;
         let together = FEED_FORWARD_ROWS * run.shape.hidden;
+        let rows = FEED_FORWARD_ROWS.min(states.len() / run.shape.hidden);
+        let intermediate = intermediate.sized(rows * run.shape.intermediate);
         for (states, projected) in states.chunks(together).zip(projected.chunks_mut(together)) {
-            let inner = intermediate.sized(states.len() / run.shape.hidden * run.shape.intermediate);
+            let inner = &mut intermediate[..states.len() / run.shape.hidden * run.shape.intermediate];
             run.affine(Work::Intermediate, states, &self.intermediate, activation, codes, inner);
             run.affine(Work::Output, inner, &self.output, plain, codes, projected);
         }

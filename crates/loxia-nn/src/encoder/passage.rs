@@ -2,9 +2,10 @@
 //!
 //! Stage 0 of a block makes its embeddings, stage n takes it through layer n - 1; every stage but the last ends
 //! with the keys, values and queries that the next layer needs. Only attention looks beyond a block, at the keys
-//! and values of the stage before, so threads wait for one another once a layer; queries are made after a block
-//! has told that its keys and values are there, which leaves time for others to come up. Two copies of keys and
-//! values take turns: nobody writes the one that others still read.
+//! and values of the stage before or, for few rows of the last layer, at its states, so threads wait for one another
+//! once a layer; queries are made after a block has told that its keys and values are there, which leaves time for
+//! others to come up. Two copies of keys and values take turns: nobody writes the one that others still read; and
+//! states are written no more once those of the last stage but one are told to be there.
 //!
 //! A thread claims tasks stage by stage, its own blocks first, whose numbers are in its caches, then those that
 //! others have not come to. What a claimed task waits for is therefore done, or in the hands of a thread that waits
@@ -614,14 +615,20 @@ mod tests {
         (0..length).map(|place| ((sequence + 3 * place) % 10) as u32).collect()
     }
 
-    /// All last states; unlike the encoder itself this takes batches that it would refuse.
-    fn pass(encoder: &CpuEncoder, batch: &PackedBatch) -> Vec<f32> {
+    /// Last states, all or the first of each sequence; unlike the encoder itself this takes batches that it would refuse.
+    fn pass(encoder: &CpuEncoder, batch: &PackedBatch, all: bool) -> Vec<f32> {
+        let rows: Vec<u32> = match all {
+            true => (0..batch.tokens() as u32).collect(),
+            false => (0..batch.sequences()).map(|sequence| batch.range(sequence).start as u32).collect(),
+        };
         let mut scratch = BatchScratch::default();
         let run = encoder.run(None, THREADS);
-        let passage = Passage::new(encoder, run, batch, 0..batch.tokens() as u32, &mut scratch);
+        let passage = Passage::new(encoder, run, batch, rows.iter().copied(), &mut scratch);
+        let way = if all { Way::Keys } else { Way::States };
+        assert!(passage.ways.contains(&way));
         assert!(passage.blocks.len() >= THREADS, "every thread needs a block");
         passage.finish();
-        let mut out = vec![0.0; batch.tokens() * 16];
+        let mut out = vec![0.0; rows.len() * 16];
         passage.write(&mut out);
         out
     }
@@ -630,8 +637,9 @@ mod tests {
     fn a_block_that_panics_ends_the_pass_and_nobody_waits_for_it() {
         let encoder = Arc::new(encoder());
         let sound = batch(|sequence| ids(sequence, LENGTH));
-        let expected = pass(&encoder, &sound);
-        for broken in [0, SEQUENCES / 2, SEQUENCES - 1] {
+        let expected = [true, false].map(|all| pass(&encoder, &sound, all));
+        let places = [0, SEQUENCES / 2, SEQUENCES - 1];
+        for (broken, all) in places.into_iter().flat_map(|place| [(place, true), (place, false)]) {
             // A token beyond the table ends the embeddings of its block. For a sequence that is too long there is no
             // bias: its blocks have keys and values for others, and then end each time they attend.
             let beyond = |sequence| vec![if sequence == broken { 10 } else { 1 }; LENGTH];
@@ -641,7 +649,7 @@ mod tests {
                 let encoder = encoder.clone();
                 // Should it wait for ever, the test does not.
                 std::thread::spawn(move || {
-                    let result = catch_unwind(AssertUnwindSafe(|| pass(&encoder, &batch)));
+                    let result = catch_unwind(AssertUnwindSafe(|| pass(&encoder, &batch, all)));
                     tell.send(result.is_err())
                 });
                 let panicked =
@@ -650,6 +658,6 @@ mod tests {
             }
         }
         // The threads and their memory are as good as new.
-        assert_eq!(pass(&encoder, &sound), expected);
+        assert_eq!([true, false].map(|all| pass(&encoder, &sound, all)), expected);
     }
 }

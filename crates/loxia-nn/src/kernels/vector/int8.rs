@@ -85,7 +85,7 @@ impl<S: Simd> Bounds<S> {
     }
 }
 
-/// Mixes a row into another one, in passes over three, two or one of the powers of two, and finds the bounds of what
+/// Mixes a row into another one, in passes over one to four of the powers of two, and finds the bounds of what
 /// comes out.
 #[inline(always)]
 fn mix<S: Simd>(simd: S, mixing: Mixing, row: &[f32], mixed: &mut [f32]) -> Bounds<S> {
@@ -205,7 +205,7 @@ unsafe fn load_apart<S: Simd, const RADIX: usize>(
     values
 }
 
-/// Sums and differences of the values one, two and four from each other, where there are so many.
+/// Sums and differences of the values one, two, four and eight from each other, where there are so many.
 #[inline(always)]
 fn all_apart<S: Simd, const RADIX: usize>(simd: S, values: &mut [S::Vector; RADIX]) {
     apart::<S, RADIX, 1>(simd, values);
@@ -233,7 +233,8 @@ fn encode<S: Simd>(simd: S, values: &[f32], coding: Coding, top: i32, words: &mu
     let (inverse, offset) = (simd.splat(coding.inverse), simd.splat(coding.zero as f32));
     let top = simd.splat(top as f32);
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
-    assert!(bytes.len() <= values.len().next_multiple_of(FOUR * S::LANES));
+    let most = values.len().next_multiple_of(FOUR * S::LANES);
+    assert!(values.len() <= bytes.len() && bytes.len() <= most, "codes of another number of values");
     for (values, bytes) in values.chunks(FOUR * S::LANES).zip(bytes.chunks_mut(FOUR * S::LANES)) {
         let mut codes = [simd.splat(0.0); FOUR];
         if values.len() == FOUR * S::LANES {
